@@ -1,0 +1,217 @@
+//! The tools of several servers as one list (V47–V49).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use wharfinger_wire::json::{self, Object};
+
+use super::listing::Tool;
+use super::names::fold;
+use super::portable::portable;
+use crate::model::{EffectivePolicy, OnClash, ServerName};
+
+/// One server's tools and the names they have.
+#[derive(Clone, Debug)]
+pub struct Offer<'a> {
+    /// Whose they are.
+    pub server: &'a ServerName,
+    /// What applies to them.
+    pub policy: &'a EffectivePolicy,
+    /// In listing order.
+    pub tools: &'a [Tool],
+    /// Of each tool.
+    pub names: &'a [String],
+}
+
+/// A tool as an agent sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exposed {
+    /// What the agent calls it.
+    pub name: String,
+    /// Who serves it.
+    pub server: ServerName,
+    /// What its server calls it.
+    pub tool: Tool,
+}
+
+/// Everything an agent may call: the map from exposed names, and the list as it is sent.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    /// In server order, then listing order (V49).
+    pub tools: Vec<Exposed>,
+    by_name: HashMap<String, usize>,
+    /// `{"tools":[…]}`.
+    pub list: Arc<RawValue>,
+    /// The same for clients that drop a whole list for a schema they do not know; `None` where nothing differs.
+    pub portable: Option<Arc<RawValue>>,
+    /// Names that were not given, and why.
+    pub warnings: Vec<String>,
+}
+
+impl Catalog {
+    /// The tool of that exposed name. Names are looked up, never taken apart.
+    pub fn find(&self, name: &str) -> Option<&Exposed> {
+        self.by_name.get(name).map(|index| &self.tools[*index])
+    }
+
+    /// The exposed name nearest to one that is not known.
+    pub fn nearest(&self, name: &str) -> Option<&str> {
+        crate::model::nearest(name, self.tools.iter().map(|tool| tool.name.as_str()))
+    }
+}
+
+/// Joins offers in source order. `reserved` are the names of the host's own tools (V47).
+pub fn merge(offers: &[Offer<'_>], reserved: &[String]) -> Catalog {
+    let own: HashMap<String, &String> = reserved.iter().map(|name| (fold(name), name)).collect();
+    let mut taken: HashMap<String, &ServerName> = HashMap::new();
+    let (mut tools, mut warnings) = (vec![], vec![]);
+    for offer in offers {
+        let OnClash::SkipAndWarn = offer.policy.on_clash;
+        for (tool, name) in offer.tools.iter().zip(offer.names) {
+            let folded = fold(name);
+            let server = offer.server;
+            if let Some(built_in) = own.get(&folded) {
+                warnings.push(format!(
+                    "`{name}` of `{server}` is not offered, since `{built_in}` is a built-in tool; give `{server}` a toolPrefix"
+                ));
+            } else if let Some(first) = taken.get(&folded).filter(|first| **first != server) {
+                warnings.push(format!(
+                    "`{name}` is offered by `{first}` and by `{server}`; the first wins, so give one of them a toolPrefix to keep both"
+                ));
+            } else {
+                taken.insert(folded, server);
+                tools.push(Exposed { name: name.clone(), server: server.clone(), tool: tool.clone() });
+            }
+        }
+    }
+    let by_name = tools.iter().enumerate().map(|(i, tool)| (tool.name.clone(), i)).collect();
+    let (list, portable) = lists(&tools);
+    Catalog { tools, by_name, list, portable, warnings }
+}
+
+fn lists(tools: &[Exposed]) -> (Arc<RawValue>, Option<Arc<RawValue>>) {
+    let mut plain = String::from("{\"tools\":[");
+    let mut careful = plain.clone();
+    let mut differs = false;
+    for (index, tool) in tools.iter().enumerate() {
+        let named = renamed(tool);
+        let named = named.as_deref().unwrap_or(&tool.tool.raw);
+        let rewritten = portable(named);
+        differs |= rewritten.is_some();
+        for (list, raw) in
+            [(&mut plain, named), (&mut careful, rewritten.as_deref().unwrap_or(named))]
+        {
+            if index > 0 {
+                list.push(',');
+            }
+            list.push_str(raw.get());
+        }
+    }
+    let close = |mut list: String| {
+        list.push_str("]}");
+        let raw = RawValue::from_string(list).expect("objects joined by commas are a list");
+        Arc::<RawValue>::from(raw)
+    };
+    (close(plain), differs.then(|| close(careful)))
+}
+
+/// The tool's object with its exposed name, where that is another one.
+fn renamed(tool: &Exposed) -> Option<Box<RawValue>> {
+    if tool.name == tool.tool.name.as_str() {
+        return None;
+    }
+    let mut object = Object::from_raw(&tool.tool.raw).ok()?;
+    object.set("name", json::raw(&tool.name));
+    Some(object.to_raw())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::read;
+    use crate::config::{File, Inputs, load};
+    use crate::model::Profile;
+
+    /// Servers as (name, tools with the names they have); gives the exposed names by server, and the warnings.
+    fn catalog(servers: &[(&str, &[&str])], reserved: &[&str]) -> Catalog {
+        let text = r#"{"mcpServers":{"a":{"command":"x"}}}"#.into();
+        let inputs = Inputs { settings: Some(File { name: "s".into(), text }), ..Inputs::default() };
+        let policy = crate::policy::effective(&load(&inputs).config.servers[0], Profile::Chat);
+        let owned: Vec<_> = servers
+            .iter()
+            .map(|(server, tools)| {
+                let raws: Vec<_> = tools
+                    .iter()
+                    .map(|t| json::raw(&serde_json::json!({"name": t, "inputSchema": {"type": "object"}})))
+                    .collect();
+                let listing = read(raws.iter().map(|raw| &**raw));
+                let names: Vec<String> = tools.iter().map(|t| (*t).to_owned()).collect();
+                (ServerName::new(server).unwrap(), listing.tools, names)
+            })
+            .collect();
+        let offers: Vec<_> = owned
+            .iter()
+            .map(|(server, tools, names)| Offer { server, policy: &policy, tools, names })
+            .collect();
+        let reserved: Vec<String> = reserved.iter().map(|r| (*r).to_owned()).collect();
+        merge(&offers, &reserved)
+    }
+
+    fn check(servers: &[(&str, &[&str])], reserved: &[&str], expect: &[&str], warnings: &[&str]) {
+        let catalog = catalog(servers, reserved);
+        let names: Vec<String> =
+            catalog.tools.iter().map(|tool| format!("{}/{}", tool.server, tool.name)).collect();
+        assert_eq!(names, expect);
+        assert_eq!(catalog.warnings, warnings);
+    }
+
+    #[test]
+    fn v49_tools_come_in_server_order_then_listing_order() {
+        check(&[("b", &["z", "a"]), ("a", &["m"])], &[], &["b/z", "b/a", "a/m"], &[]);
+    }
+
+    #[test]
+    fn v48_the_first_server_wins_a_name_and_the_warning_names_both() {
+        let warning = |name: &str| {
+            format!("`{name}` is offered by `one` and by `two`; the first wins, so give one of them a toolPrefix to keep both")
+        };
+        check(
+            &[("one", &["read_file"]), ("two", &["read_file", "other"])],
+            &[],
+            &["one/read_file", "two/other"],
+            &[&warning("read_file")],
+        );
+        check(
+            &[("one", &["list-calendars"]), ("two", &["List_Calendars"])],
+            &[],
+            &["one/list-calendars"],
+            &[&warning("List_Calendars")],
+        );
+    }
+
+    #[test]
+    fn v47_a_built_in_tool_keeps_its_name() {
+        check(
+            &[("files", &["read", "bash", "other"])],
+            &["read", "Bash"],
+            &["files/other"],
+            &[
+                "`read` of `files` is not offered, since `read` is a built-in tool; give `files` a toolPrefix",
+                "`bash` of `files` is not offered, since `Bash` is a built-in tool; give `files` a toolPrefix",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_list_has_exposed_names_and_everything_else_as_it_was() {
+        let mut catalog = catalog(&[("a", &["x"])], &[]);
+        assert_eq!(catalog.list.get(), r#"{"tools":[{"inputSchema":{"type":"object"},"name":"x"}]}"#);
+        catalog.tools[0].name = "p_x".into();
+        let (list, portable) = lists(&catalog.tools);
+        assert_eq!(list.get(), r#"{"tools":[{"inputSchema":{"type":"object"},"name":"p_x"}]}"#);
+        assert!(portable.is_none());
+        assert!(catalog.find("x").is_some() && catalog.find("y").is_none());
+        assert_eq!(merge(&[], &[]).list.get(), r#"{"tools":[]}"#);
+    }
+}

@@ -1,0 +1,13 @@
+//! What servers offer, and under which names agents see it.
+//!
+//! Pure: takes lists and names, gives lists and warnings. Tool hashes and reviews join it with the agent profile.
+
+mod listing;
+mod merge;
+mod names;
+mod portable;
+
+pub use listing::{Listing, Tool, read};
+pub use merge::{Catalog, Exposed, Offer, merge};
+pub use names::{allocate, fold};
+pub use portable::{needs_portable, portable};

@@ -1,0 +1,136 @@
+//! The `daemon` section of `config.json`: where it listens, and every limit.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::reader::Members;
+use crate::model::Limits;
+
+/// Settings of the daemon, read at start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Daemon {
+    /// Where HTTP is served, `127.0.0.1:7311` unless set. Port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Host names, beyond loopback and the address listened on, that requests may name.
+    pub allowed_hosts: Vec<String>,
+    /// Names or patterns (`*` at either end) of variables whose values are secrets, beyond the built-in ones (V18).
+    pub secret_variables: Vec<String>,
+    /// Names of host variables every server inherits, beyond the built-in ones (V18).
+    pub pass_variables: Vec<String>,
+    /// See [`Limits`].
+    pub limits: Limits,
+}
+
+impl Default for Daemon {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7311)),
+            allowed_hosts: vec![],
+            secret_variables: vec![],
+            pass_variables: vec![],
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// An option of the daemon, for help and the reference page.
+pub struct Setting {
+    /// In camelCase.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+    apply: Apply,
+}
+
+enum Apply {
+    Listen,
+    Texts(fn(&mut Daemon) -> &mut Vec<String>),
+    Count(fn(&mut Limits) -> &mut usize),
+    Seconds(fn(&mut Limits) -> &mut Duration),
+}
+
+const fn setting(
+    name: &'static str,
+    kind: &'static str,
+    about: &'static str,
+    apply: Apply,
+) -> Setting {
+    Setting { name, kind, about, apply }
+}
+
+const BYTES: &str = "bytes";
+const COUNT: &str = "number above 0";
+const SECONDS: &str = "seconds above 0";
+
+/// Every option of the daemon.
+pub const SETTINGS: &[Setting] = &[
+    setting("listen", "address:port", "Where HTTP is served; port 0 takes any free one", Apply::Listen),
+    setting("allowedHosts", "list of strings", "Host names, beyond loopback and the address listened on, that requests may name", Apply::Texts(|d| &mut d.allowed_hosts)),
+    setting("secretVariables", "list of names or patterns", "Variables whose values are secrets, beyond the built-in ones; `*` stands for any text", Apply::Texts(|d| &mut d.secret_variables)),
+    setting("passVariables", "list of names", "Host variables every server inherits, beyond the built-in ones", Apply::Texts(|d| &mut d.pass_variables)),
+    setting("maxLineBytes", BYTES, "Longest line a server may send", Apply::Count(|l| &mut l.line_bytes)),
+    setting("maxBodyBytes", BYTES, "Largest request of a client", Apply::Count(|l| &mut l.body_bytes)),
+    setting("maxListPages", COUNT, "Pages of one tools/list that are read", Apply::Count(|l| &mut l.list_pages)),
+    setting("maxTools", COUNT, "Tools of one server that are kept", Apply::Count(|l| &mut l.tools)),
+    setting("stderrLines", COUNT, "Lines of standard error kept for each server", Apply::Count(|l| &mut l.stderr_lines)),
+    setting("stderrLineBytes", BYTES, "Longest kept part of one such line", Apply::Count(|l| &mut l.stderr_line_bytes)),
+    setting("maxQueuedCalls", COUNT, "Calls of one instance that may wait for their turn", Apply::Count(|l| &mut l.queued_calls)),
+    setting("maxSessionRequests", COUNT, "Requests of one session that may run at once", Apply::Count(|l| &mut l.session_requests)),
+    setting("maxSessions", COUNT, "Sessions of one agent that may be open at once", Apply::Count(|l| &mut l.sessions)),
+    setting("listWaitSeconds", SECONDS, "How long a tools/list waits for servers that were never listed", Apply::Seconds(|l| &mut l.list_wait)),
+    setting("sessionIdleSeconds", SECONDS, "A session without a request or an open stream for this long is ended", Apply::Seconds(|l| &mut l.session_idle)),
+    setting("exitWaitSeconds", SECONDS, "After closing its input, how long a server may take to exit", Apply::Seconds(|l| &mut l.exit_wait)),
+    setting("termWaitSeconds", SECONDS, "After SIGTERM, how long before SIGKILL", Apply::Seconds(|l| &mut l.term_wait)),
+    setting("probeWaitSeconds", SECONDS, "How long `server/discover` may stay unanswered before `initialize` is sent as well", Apply::Seconds(|l| &mut l.probe_wait)),
+];
+
+impl Setting {
+    /// The value in force, as it would be written.
+    pub fn show(&self, daemon: &Daemon) -> String {
+        let mut daemon = daemon.clone();
+        match &self.apply {
+            Apply::Listen => format!("\"{}\"", daemon.listen),
+            Apply::Texts(field) => serde_json::to_string(field(&mut daemon)).unwrap_or_default(),
+            Apply::Count(field) => field(&mut daemon.limits).to_string(),
+            Apply::Seconds(field) => field(&mut daemon.limits).as_secs_f64().to_string(),
+        }
+    }
+}
+
+pub(super) fn read(members: &mut Members<'_>) -> Daemon {
+    let mut daemon = Daemon::default();
+    for setting in SETTINGS {
+        match &setting.apply {
+            Apply::Listen => {
+                if let Some((text, place)) = members.text(setting.name) {
+                    match text.replace("localhost", "127.0.0.1").parse() {
+                        Ok(listen) => daemon.listen = listen,
+                        Err(_) => members.complain(
+                            setting.name,
+                            Some(&place),
+                            format!("must be an address and a port like 127.0.0.1:7311, not {text:?}"),
+                        ),
+                    }
+                }
+            }
+            Apply::Texts(field) => {
+                if let Some(texts) = members.texts(setting.name) {
+                    *field(&mut daemon) = texts;
+                }
+            }
+            Apply::Count(field) => {
+                if let Some(count) = members.count(setting.name) {
+                    *field(&mut daemon.limits) = count;
+                }
+            }
+            Apply::Seconds(field) => {
+                if let Some(seconds) = members.seconds(setting.name, false) {
+                    *field(&mut daemon.limits) = seconds;
+                }
+            }
+        }
+    }
+    daemon
+}

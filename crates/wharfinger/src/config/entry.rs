@@ -1,0 +1,195 @@
+//! One server's entry: its fields, their defaults, what each may be (V11, V21, V22).
+
+use std::time::Duration;
+
+use crate::model::expand;
+use super::reader::{Manners, Members, error, warning};
+use super::tree::Node;
+use crate::model::{
+    Place, Problem, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport,
+};
+
+/// A field of an entry, for help, the reference page and complaints.
+pub struct Field {
+    /// In camelCase.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: &'static str,
+    /// As it would be written.
+    pub default: &'static str,
+    /// One sentence.
+    pub about: &'static str,
+}
+
+const fn field(
+    name: &'static str,
+    kind: &'static str,
+    default: &'static str,
+    about: &'static str,
+) -> Field {
+    Field { name, kind, default, about }
+}
+
+/// Every field of a server's entry.
+pub const FIELDS: &[Field] = &[
+    field("command", "string", "required", "Program to run, found on `PATH`; `${workspace}` is replaced"),
+    field("args", "list of strings", "[]", "Its arguments; `${workspace}` is replaced"),
+    field("env", "object of strings or null", "{}", "Variables for it; `${workspace}` and `${env:NAME}` are replaced, `null` removes one"),
+    field("cwd", "string or null", "null", "Working directory, the agent's workspace unless set and relative to it"),
+    field("toolPrefix", "string", "\"\"", "Put before the name of each of its tools; letters, digits, `_` and `-`, not starting with `mcp__`"),
+    field("enabled", "boolean", "true", "When false it is not started and offers no tools, but keeps its name"),
+    field("parallel", "boolean", "false", "When true its calls may overlap; else they run one after the other"),
+    field("startupTimeoutSeconds", "number above 0", "60", "Limit for starting it and listing its tools"),
+    field("callTimeoutSeconds", "number above 0", "120", "Limit for one call, start-up not included"),
+    field("idleTimeoutSeconds", "number, 0 or above", "1800", "Stopped after this long without a call; 0 never"),
+    field("stderrLevel", "Trace, Debug, Information, Warning, Error, Critical or None", "Warning", "Level at which the lines of its standard error are logged"),
+    field("promptSection", "string or null", "null", "Text for the model while its tools are active"),
+    field("scope", "agent or session", "agent", "Who shares a running instance: the sessions of an agent, or nobody"),
+    field("inheritEnv", "list of strings", "[]", "Host variables it inherits beyond the usual ones, `DOCKER_HOST` say"),
+    field("type", "string", "stdio", "Kept for other programs; `http` and `sse` entries need `url`"),
+    field("url", "string", "none", "Address of a remote server; kept, but remote servers come later"),
+];
+
+pub(super) const DEFAULT_STARTUP: Duration = Duration::from_secs(60);
+const DEFAULT_CALL: Duration = Duration::from_secs(120);
+const DEFAULT_IDLE: Duration = Duration::from_secs(1800);
+
+/// Names of [`FIELDS`].
+pub(super) fn field_names() -> Vec<&'static str> {
+    FIELDS.iter().map(|field| field.name).collect()
+}
+
+/// Reads one entry. `None` when it can't be used; the problems say why.
+pub(super) fn read(
+    key: &str,
+    node: &Node,
+    path: &str,
+    source: Source,
+    manners: Manners,
+) -> (Option<ServerEntry>, Vec<Problem>) {
+    let mut members = match Members::of(node, path, manners) {
+        Ok(members) => members,
+        Err(problem) => return (None, vec![problem]),
+    };
+    let name = ServerName::new(key);
+    if let Err(why) = &name {
+        members.complain("", None, format!("the server's name {key:?} {why}"));
+    }
+    let transport = transport(&mut members);
+    let env = members.variables("env");
+    let tool_prefix = members.text("toolPrefix");
+    if let Some((prefix, place)) = &tool_prefix
+        && let Some(why) = wrong_prefix(prefix)
+    {
+        members.complain("toolPrefix", Some(place), format!("{why}, not {prefix:?}"));
+    }
+    let mut enabled = members.bool("enabled");
+    // What other programs write for `enabled: false`.
+    if manners == Manners::Shared && enabled.is_none() {
+        enabled = members.bool("disabled").map(|disabled| !disabled);
+    }
+    let entry = ServerEntry {
+        name: name.unwrap_or_else(|_| ServerName::new("unnamed").expect("a valid name")),
+        source,
+        place: members.place().clone(),
+        transport: transport.unwrap_or(Transport::Http { url: String::new() }),
+        inherit_env: members.texts("inheritEnv").unwrap_or_default(),
+        tool_prefix: tool_prefix.map(|(prefix, _)| prefix).unwrap_or_default(),
+        enabled: enabled.unwrap_or(true),
+        parallel: members.bool("parallel").unwrap_or(false),
+        startup_timeout: members.seconds("startupTimeoutSeconds", false).unwrap_or(DEFAULT_STARTUP),
+        call_timeout: members.seconds("callTimeoutSeconds", false).unwrap_or(DEFAULT_CALL),
+        idle_timeout: Some(members.seconds("idleTimeoutSeconds", true).unwrap_or(DEFAULT_IDLE))
+            .filter(|limit| !limit.is_zero()),
+        stderr_level: members.choice("stderrLevel", &StderrLevel::ALL).unwrap_or_default(),
+        prompt_section: members.text("promptSection").map(|(text, _)| text),
+        scope: members
+            .choice("scope", &[("agent", Scope::Agent), ("session", Scope::Session)])
+            .unwrap_or_default(),
+        browser: false,
+        env: env.into_iter().map(|(key, value, _)| (key, value)).collect(),
+    };
+    let problems = members.finish(&field_names());
+    let usable = !problems.iter().any(|p| p.severity == crate::model::Severity::Error);
+    (usable.then_some(entry), problems)
+}
+
+fn transport(members: &mut Members<'_>) -> Option<Transport> {
+    let kind = members.text("type");
+    let url = members.text("url");
+    let command = members.text("command");
+    let args = members.texts("args").unwrap_or_default();
+    let cwd = members.text("cwd").map(|(text, _)| text).filter(|text| !text.is_empty());
+    match (command, url) {
+        (Some((command, place)), _) if command.trim().is_empty() => {
+            members.complain("command", Some(&place), "must not be empty".into());
+            None
+        }
+        (Some((command, place)), _) => {
+            let odd = std::iter::once(&command).chain(&args).any(|text| text.contains('\0'));
+            if odd {
+                members.complain("command", Some(&place), "must not contain a NUL character".into());
+            }
+            Some(Transport::Stdio { command, args, cwd })
+        }
+        (None, Some((url, place))) => {
+            members.problems.push(warning(&place, "url", "remote servers come later; the entry is kept".into()));
+            Some(Transport::Http { url })
+        }
+        (None, None) => {
+            let needs = match &kind {
+                Some((kind, _)) if kind != "stdio" => "`url` is required",
+                _ => "`command` is required",
+            };
+            members.complain("", None, needs.into());
+            None
+        }
+    }
+}
+
+fn wrong_prefix(prefix: &str) -> Option<&'static str> {
+    if !prefix.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+        Some("may hold only letters, digits, `_` and `-`")
+    } else if prefix.starts_with("mcp__") {
+        Some("may not start with `mcp__`")
+    } else if prefix.len() > 40 {
+        Some("must leave room for the tool's name, 40 characters at most")
+    } else {
+        None
+    }
+}
+
+/// Warnings about `${env:NAME}` of variables that are not set (V15).
+pub(super) fn unset_variables(
+    entry: &ServerEntry,
+    path: &str,
+    is_set: impl Fn(&str) -> bool,
+) -> Vec<Problem> {
+    let copies = entry.env.iter().filter_map(|(key, value)| Some((key, value.as_deref()?)));
+    copies
+        .flat_map(|(key, value)| expand::variables(value).into_iter().map(move |name| (key, name)))
+        .filter(|(_, name)| !is_set(name))
+        .map(|(key, name)| unset(&entry.place, &format!("{path}.env.{key}"), &name))
+        .collect()
+}
+
+fn unset(place: &Place, key: &str, name: &str) -> Problem {
+    Problem {
+        hint: Some(format!("set `{name}` where the daemon is started, then start it again")),
+        ..warning(place, key, format!("`${{env:{name}}}` is not set, so the value is empty"))
+    }
+}
+
+/// The complaint about a name that a source before this one has taken (V10).
+pub(super) fn shadowed(entry: &ServerEntry, path: &str, winner: &ServerEntry) -> Problem {
+    warning(
+        &entry.place,
+        path,
+        format!("ignored, since `{}` is defined by {}, which comes first", entry.name, winner.place),
+    )
+}
+
+/// The complaint about a file that is not JSON.
+pub(super) fn syntax(place: &Place, message: &str) -> Problem {
+    error(place, "(syntax)", message.to_owned())
+}

@@ -1,0 +1,456 @@
+//! Knowing what servers offer without starting them: found out once, kept, refreshed by those that run.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use tokio::sync::{mpsc, watch};
+use wharfinger_wire::era::Version;
+use wharfinger_wire::json::{array, raw};
+
+use crate::catalog::{self, Listing, Offer};
+use crate::journal::{DiscoveryRow, EventKind, StoreError};
+use crate::launch;
+use crate::model::{
+    Declared, EffectivePolicy, Profile, ServerEntry, ServerName, Status, Transport,
+};
+use crate::policy;
+use crate::servers::{self, Discovered, Lines, Note, Spec};
+use crate::wharf::{CatalogKey, Inner, Wharf, lock};
+
+/// What is known of each server, by name and by what was declared to it.
+pub(crate) type Discoveries = HashMap<(ServerName, u64), Discovery>;
+
+/// One server's state of knowledge. Everybody who asks waits for the same attempt (V52).
+pub(crate) struct Discovery {
+    /// Of the entry that is known; with another one, nothing is.
+    key: String,
+    state: watch::Sender<Found>,
+}
+
+/// What is known.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// It is being found out.
+    Asking,
+    /// Its tools, their names, and what it said of itself.
+    Known(Arc<Known>),
+    /// It could not be found out; tried again not before `retry` (V53).
+    Failed { reason: String, retry: Instant },
+}
+
+/// A server's tools and more.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) listing: Listing,
+    pub(crate) names: Vec<String>,
+    pub(crate) version: Version,
+    /// `capabilities`, `info` and `instructions`, as an object.
+    pub(crate) description: Box<RawValue>,
+    /// The list as text, to see whether another one is the same.
+    tools: String,
+}
+
+/// A list that a running server gave.
+pub(crate) struct Update {
+    pub(crate) server: ServerName,
+    pub(crate) declared: Declared,
+    pub(crate) key: String,
+    pub(crate) discovered: Discovered,
+}
+
+/// The hash by which discoveries are kept: everything of the entry that decides what runs, and what is declared.
+/// `${workspace}` stands as it is, since it is another one each time.
+pub(crate) fn key(wharf: &Inner, entry: &ServerEntry, declared: &Declared) -> String {
+    let copies = |value: &str| {
+        crate::model::expand::value(value, "${workspace}", |name| {
+            wharf.inherit.host.get(name).cloned()
+        })
+    };
+    let env: Vec<_> =
+        entry.env.iter().map(|(name, value)| (name, value.as_deref().map(copies))).collect();
+    let inherited: Vec<_> =
+        entry.inherit_env.iter().map(|name| (name, wharf.inherit.host.get(name))).collect();
+    let transport = match &entry.transport {
+        Transport::Stdio { command, args, cwd } => json!({"command": command, "args": args, "cwd": cwd}),
+        Transport::Http { url } => json!({ "url": url }),
+    };
+    let all = json!({
+        "format": 1,
+        "transport": transport,
+        "env": env,
+        "inherited": inherited,
+        "capabilities": declared.capabilities,
+        "roots": declared.roots,
+    });
+    let hash = Sha256::digest(all.to_string());
+    hash.iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+/// Reads what is kept of every configured server. Called once, when nothing else runs yet.
+pub(crate) async fn recall(wharf: &Wharf) -> Result<(), StoreError> {
+    let declared = Declared::default();
+    for entry in wharf.config().servers.iter().filter(|entry| entry.enabled) {
+        let key = key(&wharf.0, entry, &declared);
+        if let Some(known) = stored(wharf, entry, &key).await? {
+            let state = watch::Sender::new(Found::Known(Arc::new(known)));
+            let place = (entry.name.clone(), declared.key());
+            lock(&wharf.0.discoveries).insert(place, Discovery { key, state });
+        }
+    }
+    Ok(())
+}
+
+async fn stored(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    key: &str,
+) -> Result<Option<Known>, StoreError> {
+    let Some(row) = wharf.0.store.discovery(key.to_owned()).await? else { return Ok(None) };
+    let parts = (
+        Version::parse(&row.version),
+        RawValue::from_string(row.description),
+        RawValue::from_string(row.tools),
+    );
+    // What can't be read is found out again.
+    let (Some(version), Ok(description), Ok(tools)) = parts else { return Ok(None) };
+    named(wharf, entry, version, description, &tools).await.map(Some)
+}
+
+/// Reads tools and gives them their names.
+async fn named(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    version: Version,
+    description: Box<RawValue>,
+    tools: &RawValue,
+) -> Result<Known, StoreError> {
+    let listing = catalog::read(array(tools).unwrap_or_default());
+    let policy = policy::effective(entry, Profile::Chat);
+    let before = wharf.0.store.names(entry.name.to_string()).await?;
+    let tool_names: Vec<_> = listing.tools.iter().map(|tool| tool.name.clone()).collect();
+    let names = catalog::allocate(&tool_names, &policy, &before);
+    let new: Vec<_> = names.iter().filter(|name| !before.contains(name)).cloned().collect();
+    if !new.is_empty() {
+        wharf.0.store.keep_names(entry.name.to_string(), new).await?;
+    }
+    let names = names.into_iter().map(|name| name.exposed).collect();
+    let tools = tools.get().to_owned();
+    Ok(Known { listing, names, version, description, tools })
+}
+
+impl Wharf {
+    /// Finds out what every enabled server offers, as far as it is not known: all at once, for `wait` at most. What
+    /// takes longer goes on, and its tools join when they are there.
+    pub(crate) async fn discover_all(&self, declared: &Declared, wait: Duration) {
+        let config = self.config();
+        let enabled = config.servers.iter().filter(|entry| entry.enabled);
+        let asked: Vec<_> =
+            enabled.filter_map(|entry| self.ask(entry, declared)).collect();
+        let all = async {
+            for mut state in asked {
+                state.wait_for(|found| !matches!(found, Found::Asking)).await.ok();
+            }
+        };
+        tokio::time::timeout(wait, all).await.ok();
+    }
+
+    /// Finds out what one server offers, and waits for it; gives the number of its tools, or why there are none.
+    pub async fn discover(&self, name: &str) -> Result<usize, String> {
+        let config = self.config();
+        let Some(entry) = config.server(name) else { return Err("no such server".into()) };
+        if let Transport::Http { .. } = entry.transport {
+            return Err("remote servers come later".into());
+        }
+        if let Some(mut state) = self.ask(entry, &Declared::default()) {
+            state.wait_for(|found| !matches!(found, Found::Asking)).await.ok();
+        }
+        match self.found(&entry.name, &Declared::default()) {
+            Some(Found::Known(known)) => Ok(known.listing.tools.len()),
+            Some(Found::Failed { reason, .. }) => Err(reason),
+            Some(Found::Asking) | None => Err("it was stopped meanwhile".into()),
+        }
+    }
+
+    /// Lets the next question start a new attempt at once, whatever the last one gave.
+    pub fn forget_failure(&self, name: &str) {
+        lock(&self.0.discoveries).retain(|(server, _), discovery| {
+            server.as_str() != name || !matches!(*discovery.state.borrow(), Found::Failed { .. })
+        });
+    }
+
+    pub(crate) fn found(&self, server: &ServerName, declared: &Declared) -> Option<Found> {
+        let discoveries = lock(&self.0.discoveries);
+        let discovery = discoveries.get(&(server.clone(), declared.key()))?;
+        Some(discovery.state.borrow().clone())
+    }
+
+    /// Begins an attempt unless one runs, the answer is known, or it failed a short while ago. `None`: nothing to wait for.
+    fn ask(&self, entry: &ServerEntry, declared: &Declared) -> Option<watch::Receiver<Found>> {
+        if matches!(entry.transport, Transport::Http { .. }) {
+            return None;
+        }
+        let key = key(&self.0, entry, declared);
+        let mut discoveries = lock(&self.0.discoveries);
+        let place = (entry.name.clone(), declared.key());
+        if let Some(discovery) = discoveries.get(&place).filter(|known| known.key == key) {
+            match &*discovery.state.borrow() {
+                Found::Known(_) => return None,
+                Found::Asking => return Some(discovery.state.subscribe()),
+                Found::Failed { retry, .. } if *retry > Instant::now() => return None,
+                Found::Failed { .. } => {}
+            }
+        }
+        let state = watch::Sender::new(Found::Asking);
+        let waiting = state.subscribe();
+        discoveries.insert(place, Discovery { key: key.clone(), state: state.clone() });
+        let attempt = attempt(self.clone(), entry.clone(), declared.clone(), key, state);
+        self.0.context.tasks.spawn(attempt);
+        Some(waiting)
+    }
+
+    /// Everything of a server is unknown again.
+    pub(crate) fn forget(&self, server: &ServerName) {
+        lock(&self.0.discoveries).retain(|(name, _), _| name != server);
+    }
+
+    /// The merged list for a session's declaration and reserved names, as far as it is known.
+    pub(crate) fn catalog(
+        &self,
+        declared: &Declared,
+        reserved: &Arc<[String]>,
+    ) -> Arc<catalog::Catalog> {
+        let generation = *self.0.generation.borrow();
+        let place = CatalogKey { declared: declared.key(), reserved: reserved.clone() };
+        if let Some((made, catalog)) = lock(&self.0.catalogs).get(&place)
+            && *made == generation
+        {
+            return catalog.clone();
+        }
+        let config = self.config();
+        let known: Vec<(&ServerEntry, EffectivePolicy, Arc<Known>)> = config
+            .servers
+            .iter()
+            .filter(|entry| entry.enabled)
+            .filter_map(|entry| match self.found(&entry.name, declared)? {
+                Found::Known(known) => {
+                    Some((entry, policy::effective(entry, Profile::Chat), known))
+                }
+                Found::Asking | Found::Failed { .. } => None,
+            })
+            .collect();
+        let offers: Vec<Offer<'_>> = known
+            .iter()
+            .map(|(entry, policy, known)| Offer {
+                server: &entry.name,
+                policy,
+                tools: &known.listing.tools,
+                names: &known.names,
+            })
+            .collect();
+        let catalog = Arc::new(catalog::merge(&offers, reserved));
+        for warning in &catalog.warnings {
+            tracing::warn!("{warning}");
+        }
+        lock(&self.0.catalogs).insert(place, (generation, catalog.clone()));
+        catalog
+    }
+}
+
+/// One attempt, from the kept list or from the server itself.
+async fn attempt(
+    wharf: Wharf,
+    entry: ServerEntry,
+    declared: Declared,
+    key: String,
+    state: watch::Sender<Found>,
+) {
+    let found = match stored(&wharf, &entry, &key).await {
+        Ok(Some(known)) => Ok(known),
+        Ok(None) => ask_server(&wharf, &entry, &declared, &key).await,
+        Err(error) => Err(error.to_string()),
+    };
+    let name = entry.name.clone();
+    match found {
+        Ok(known) => {
+            let tools = known.listing.tools.len();
+            for warning in &known.listing.warnings {
+                tracing::warn!(server = %name, "{warning}");
+            }
+            state.send_replace(Found::Known(Arc::new(known)));
+            wharf.changed();
+            wharf.0.events.tell(EventKind::ToolsChanged { server: name, tools });
+        }
+        Err(reason) => {
+            let reason = wharf.redactor().text(&reason).into_owned();
+            tracing::warn!(server = %name, "failed: {reason}");
+            let retry = Instant::now() + policy::effective(&entry, Profile::Chat).retry_after;
+            state.send_replace(Found::Failed { reason: reason.clone(), retry });
+            wharf.changed();
+            let status = Status::Failed { reason };
+            wharf.0.events.tell(EventKind::ServerStatus { server: name, agent: None, status });
+        }
+    }
+}
+
+async fn ask_server(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    declared: &Declared,
+    key: &str,
+) -> Result<Known, String> {
+    let dir = tempfile::Builder::new().prefix("wharfinger-discovery-").tempdir();
+    let dir = dir.map_err(|error| format!("can't make a temporary directory: {error}"))?;
+    let spec = spec(wharf, entry, declared, dir.path(), None)
+        .ok_or("it is no process that could be started")?;
+    let audience = Arc::new(Log { wharf: Arc::downgrade(&wharf.0), server: entry.name.clone() });
+    let discovered = servers::discover(&wharf.0.context, &spec, dir, audience).await;
+    let discovered = discovered.map_err(|error| error.to_string())?;
+    keep_discovered(wharf, entry, key, &discovered).await.map_err(|error| error.to_string())
+}
+
+/// What an instance or a discovery of a server is made from.
+pub(crate) fn spec(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    declared: &Declared,
+    workspace: &std::path::Path,
+    remembered: Option<Version>,
+) -> Option<Spec> {
+    let inherit = &wharf.0.inherit;
+    let plan = launch::plan(launch::Request { entry, inherit, workspace })?;
+    if !plan.refused.is_empty() {
+        tracing::warn!(server = %entry.name, "variables that no server may have are left out: {}", plan.refused.join(", "));
+    }
+    Some(Spec {
+        name: entry.name.clone(),
+        plan,
+        policy: policy::effective(entry, Profile::Chat),
+        declared: declared.clone(),
+        remembered,
+        browser: entry.browser,
+    })
+}
+
+async fn keep_discovered(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    key: &str,
+    discovered: &Discovered,
+) -> Result<Known, StoreError> {
+    let description = raw(&json!({
+        "capabilities": discovered.description.capabilities,
+        "info": discovered.description.info,
+        "instructions": discovered.description.instructions,
+    }));
+    let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
+    let tools = RawValue::from_string(format!("[{}]", texts.join(","))).expect("tools are JSON");
+    let version = discovered.description.version;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let row = DiscoveryRow {
+        key: key.to_owned(),
+        server: entry.name.to_string(),
+        version: version.as_str().to_owned(),
+        description: description.get().to_owned(),
+        tools: tools.get().to_owned(),
+        at: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+    };
+    for warning in &discovered.warnings {
+        tracing::warn!(server = %entry.name, "{warning}");
+    }
+    wharf.0.store.keep_discovery(row).await?;
+    named(wharf, entry, version, description, &tools).await
+}
+
+/// Takes the lists that running servers give, one after the other, and keeps those that are new.
+pub(crate) async fn keep(wharf: Weak<Inner>, mut updates: mpsc::Receiver<Update>) {
+    let Some(stop) = wharf.upgrade().map(|wharf| wharf.context.stop.clone()) else { return };
+    while let Some(Some(update)) = stop.run_until_cancelled(updates.recv()).await {
+        let Some(wharf) = wharf.upgrade().map(Wharf) else { return };
+        if let Err(error) = refresh(&wharf, update).await {
+            tracing::warn!("a changed list of tools could not be kept: {error}");
+        }
+    }
+}
+
+async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
+    let Update { server, declared, key, discovered } = update;
+    let config = wharf.config();
+    // An instance that outlives its entry tells nothing about the new one.
+    let Some(entry) = config.server(server.as_str()) else { return Ok(()) };
+    let state = {
+        let discoveries = lock(&wharf.0.discoveries);
+        discoveries
+            .get(&(server.clone(), declared.key()))
+            .filter(|known| known.key == key)
+            .map(|discovery| discovery.state.clone())
+    };
+    let Some(state) = state else { return Ok(()) };
+    let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
+    let same = match &*state.borrow() {
+        Found::Known(known) => known.tools == format!("[{}]", texts.join(",")),
+        Found::Asking | Found::Failed { .. } => false,
+    };
+    if same {
+        return Ok(());
+    }
+    let known = keep_discovered(wharf, entry, &key, &discovered).await?;
+    let tools = known.listing.tools.len();
+    tracing::info!(%server, tools, "its tools changed");
+    state.send_replace(Found::Known(Arc::new(known)));
+    wharf.changed();
+    wharf.0.events.tell(EventKind::ToolsChanged { server, tools });
+    Ok(())
+}
+
+/// Hears a discovery: only its log lines matter.
+struct Log {
+    wharf: Weak<Inner>,
+    server: ServerName,
+}
+
+impl servers::Audience for Log {
+    fn note(&self, note: Note) {
+        let Some(wharf) = self.wharf.upgrade().map(Wharf) else { return };
+        match note {
+            Note::Stderr(line) => wharf.log(&self.server, &line),
+            Note::Noise(line) => wharf.log(&self.server, &format!("(stdout) {line}")),
+            Note::Status(_) | Note::Notification { .. } | Note::Tools(_) => {}
+        }
+    }
+}
+
+impl Wharf {
+    /// Keeps a line of a server's output, tells it, and logs it at the level its entry has (V24).
+    pub(crate) fn log(&self, server: &ServerName, line: &str) {
+        let line = self.redactor().text(line).into_owned();
+        let limit = self.0.context.limits.stderr_lines;
+        lock(&self.0.logs).entry(server.clone()).or_insert_with(|| Lines::new(limit)).push(line.clone());
+        let config = self.0.config.load();
+        let level = config.server(server.as_str()).map(|entry| entry.stderr_level);
+        log_at(level.unwrap_or_default(), server, &line);
+        self.0.events.tell(EventKind::Stderr { server: server.clone(), line });
+    }
+
+    /// The last lines of a server's output over all its instances, redacted.
+    pub fn log_tail(&self, server: &str, count: usize) -> Vec<String> {
+        lock(&self.0.logs).get(server).map(|lines| lines.tail(count)).unwrap_or_default()
+    }
+}
+
+fn log_at(level: crate::model::StderrLevel, server: &ServerName, line: &str) {
+    use crate::model::StderrLevel::{
+        Critical, Debug, Error, Information, None, Trace, Warning,
+    };
+    match level {
+        Trace => tracing::trace!(target: "wharfinger::stderr", %server, "{line}"),
+        Debug => tracing::debug!(target: "wharfinger::stderr", %server, "{line}"),
+        Information => tracing::info!(target: "wharfinger::stderr", %server, "{line}"),
+        Warning => tracing::warn!(target: "wharfinger::stderr", %server, "{line}"),
+        Error | Critical => tracing::error!(target: "wharfinger::stderr", %server, "{line}"),
+        None => {}
+    }
+}

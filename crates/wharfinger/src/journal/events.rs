@@ -1,0 +1,99 @@
+//! Events, broadcast to whoever listens. A listener that is too slow loses the oldest and is told how many.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use tokio::sync::broadcast;
+
+use crate::model::{AgentName, ServerName, Status};
+
+/// Something that happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// Milliseconds since 1970, UTC.
+    pub at: u64,
+    /// What.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What can happen.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "event")]
+pub enum EventKind {
+    /// Configuration changed; the lists hold names of servers.
+    ConfigChanged {
+        /// New servers.
+        added: Vec<ServerName>,
+        /// Servers with another entry.
+        changed: Vec<ServerName>,
+        /// Servers that are gone.
+        removed: Vec<ServerName>,
+        /// Complaints about the new configuration.
+        problems: usize,
+    },
+    /// An instance changed its state.
+    ServerStatus {
+        /// Of which server.
+        server: ServerName,
+        /// For which agent; none while its tools are being discovered.
+        agent: Option<AgentName>,
+        /// The new state.
+        status: Status,
+    },
+    /// A server's tools are known, or changed.
+    ToolsChanged {
+        /// Of which server.
+        server: ServerName,
+        /// How many there are now.
+        tools: usize,
+    },
+    /// A call ended.
+    Called {
+        /// Who called.
+        agent: AgentName,
+        /// Whom.
+        server: ServerName,
+        /// Its own name for the tool.
+        tool: String,
+        /// It answered, and not with an error.
+        ok: bool,
+        /// From request to reply.
+        millis: u64,
+    },
+    /// A line of a server's standard error.
+    Stderr {
+        /// Whose.
+        server: ServerName,
+        /// Redacted, at most as long as the limit.
+        line: String,
+    },
+}
+
+/// The channel of all events.
+#[derive(Clone, Debug)]
+pub struct Events(broadcast::Sender<Event>);
+
+impl Default for Events {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(1024))
+    }
+}
+
+impl Events {
+    /// Tells everybody who listens.
+    pub fn tell(&self, kind: EventKind) {
+        // Nobody listening is no failure; and then nothing needs to be made.
+        if self.0.receiver_count() > 0 {
+            let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let at = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+            self.0.send(Event { at, kind }).ok();
+        }
+    }
+
+    /// From now on.
+    pub fn listen(&self) -> broadcast::Receiver<Event> {
+        self.0.subscribe()
+    }
+}

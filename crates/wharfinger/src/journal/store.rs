@@ -1,0 +1,312 @@
+//! `wharfinger.db`: one SQLite file, its own thread, versioned schema.
+
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tokio::sync::oneshot;
+
+use crate::model::KnownName;
+
+/// The schema this program writes.
+const SCHEMA: i64 = 1;
+
+/// Why the database could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// SQLite's word.
+    #[error("database: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// Written by a newer program.
+    #[error("the database has schema {found}, this program knows up to {SCHEMA}; use the newer program, or move wharfinger.db away")]
+    Newer {
+        /// Its schema.
+        found: i64,
+    },
+    /// Its thread is gone: it was closed.
+    #[error("the database is closed")]
+    Closed,
+}
+
+/// What a discovery found, kept by the hash of what was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiscoveryRow {
+    /// Hash of the resolved configuration and what was declared.
+    pub key: String,
+    /// For people who look into the file.
+    pub server: String,
+    /// Protocol version spoken.
+    pub version: String,
+    /// What the server said of itself, JSON.
+    pub description: String,
+    /// Its tools, a JSON array.
+    pub tools: String,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
+
+/// An agent of the chat profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentRow {
+    /// Its name.
+    pub name: String,
+    /// Milliseconds since 1970.
+    pub created: i64,
+}
+
+type Job = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// The open database; cheap to clone. The last one to go closes it.
+#[derive(Clone, Debug)]
+pub struct Store(mpsc::Sender<Job>);
+
+impl Store {
+    /// Opens or makes the file, and brings its schema forward. Blocks.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut connection = Connection::open(path)?;
+        connection.busy_timeout(std::time::Duration::from_secs(5))?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        migrate(&mut connection)?;
+        let (jobs, queue) = mpsc::channel::<Job>();
+        let run = move || {
+            for job in queue {
+                job(&mut connection);
+            }
+        };
+        thread::Builder::new().name("wharfinger-db".into()).spawn(run).map_err(|error| {
+            rusqlite::Error::ToSqlConversionFailure(Box::new(error))
+        })?;
+        Ok(Self(jobs))
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |connection| drop(answer.send(job(connection))));
+        self.0.send(job).map_err(|_| StoreError::Closed)?;
+        Ok(answered.await.map_err(|_| StoreError::Closed)??)
+    }
+
+    /// What was found by this discovery before.
+    pub async fn discovery(&self, key: String) -> Result<Option<DiscoveryRow>, StoreError> {
+        self.run(move |db| {
+            db.prepare_cached(
+                "SELECT server, version, description, tools, at FROM discovery WHERE key = ?1",
+            )?
+            .query_row([&key], |row| {
+                Ok(DiscoveryRow {
+                    key: key.clone(),
+                    server: row.get(0)?,
+                    version: row.get(1)?,
+                    description: row.get(2)?,
+                    tools: row.get(3)?,
+                    at: row.get(4)?,
+                })
+            })
+            .optional()
+        })
+        .await
+    }
+
+    /// Keeps what a discovery found.
+    pub async fn keep_discovery(&self, row: DiscoveryRow) -> Result<(), StoreError> {
+        self.run(move |db| {
+            db.prepare_cached(
+                "INSERT OR REPLACE INTO discovery(key, server, version, description, tools, at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                row.key,
+                row.server,
+                row.version,
+                row.description,
+                row.tools,
+                row.at
+            ])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Forgets a server's discoveries but this one.
+    pub async fn forget_discoveries(&self, server: String) -> Result<(), StoreError> {
+        self.run(move |db| {
+            db.execute("DELETE FROM discovery WHERE server = ?1", [&server])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Names given to a server's tools.
+    pub async fn names(&self, server: String) -> Result<Vec<KnownName>, StoreError> {
+        self.run(move |db| {
+            db.prepare_cached("SELECT tool, nth, exposed FROM names WHERE server = ?1")?
+                .query_map([&server], |row| {
+                    let nth: i64 = row.get(1)?;
+                    Ok(KnownName {
+                        tool: row.get(0)?,
+                        nth: usize::try_from(nth).unwrap_or(0),
+                        exposed: row.get(2)?,
+                    })
+                })?
+                .collect()
+        })
+        .await
+    }
+
+    /// Keeps names; those of tools that are away stay kept.
+    pub async fn keep_names(
+        &self,
+        server: String,
+        names: Vec<KnownName>,
+    ) -> Result<(), StoreError> {
+        self.run(move |db| {
+            let transaction = db.transaction()?;
+            for name in names {
+                transaction
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO names(server, tool, nth, exposed) VALUES (?1, ?2, ?3, ?4)",
+                    )?
+                    .execute(params![
+                        server,
+                        name.tool,
+                        i64::try_from(name.nth).unwrap_or(i64::MAX),
+                        name.exposed
+                    ])?;
+            }
+            transaction.commit()
+        })
+        .await
+    }
+
+    /// All agents, in the order they were made.
+    pub async fn agents(&self) -> Result<Vec<AgentRow>, StoreError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT name, created FROM agents ORDER BY created, name")?
+                .query_map([], |row| Ok(AgentRow { name: row.get(0)?, created: row.get(1)? }))?
+                .collect()
+        })
+        .await
+    }
+
+    /// Keeps a new agent; false when there is one of that name.
+    pub async fn add_agent(&self, row: AgentRow) -> Result<bool, StoreError> {
+        self.run(move |db| {
+            let added = db.execute(
+                "INSERT OR IGNORE INTO agents(name, created) VALUES (?1, ?2)",
+                params![row.name, row.created],
+            )?;
+            Ok(added > 0)
+        })
+        .await
+    }
+
+    /// Forgets an agent; false when there was none.
+    pub async fn remove_agent(&self, name: String) -> Result<bool, StoreError> {
+        self.run(move |db| Ok(db.execute("DELETE FROM agents WHERE name = ?1", [&name])? > 0)).await
+    }
+
+    /// Variables remembered from an earlier start.
+    pub async fn environment(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT name, value FROM environment")?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })
+        .await
+    }
+
+    /// Replaces the remembered variables.
+    pub async fn keep_environment(
+        &self,
+        variables: Vec<(String, String)>,
+    ) -> Result<(), StoreError> {
+        self.run(move |db| {
+            let transaction = db.transaction()?;
+            transaction.execute("DELETE FROM environment", [])?;
+            for (name, value) in variables {
+                transaction.execute(
+                    "INSERT OR REPLACE INTO environment(name, value) VALUES (?1, ?2)",
+                    [name, value],
+                )?;
+            }
+            transaction.commit()
+        })
+        .await
+    }
+}
+
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > SCHEMA {
+        return Err(StoreError::Newer { found });
+    }
+    if found < SCHEMA {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(
+            "CREATE TABLE discovery(key TEXT PRIMARY KEY, server TEXT NOT NULL, version TEXT NOT NULL,
+                 description TEXT NOT NULL, tools TEXT NOT NULL, at INTEGER NOT NULL);
+             CREATE INDEX discovery_server ON discovery(server);
+             CREATE TABLE names(server TEXT NOT NULL, tool TEXT NOT NULL, nth INTEGER NOT NULL,
+                 exposed TEXT NOT NULL, PRIMARY KEY(server, tool, nth));
+             CREATE TABLE agents(name TEXT PRIMARY KEY, created INTEGER NOT NULL);
+             CREATE TABLE environment(name TEXT PRIMARY KEY, value TEXT NOT NULL);",
+        )?;
+        transaction.pragma_update(None, "user_version", SCHEMA)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_kept_is_there_after_opening_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.db");
+        let row = DiscoveryRow {
+            key: "k".into(),
+            server: "s".into(),
+            version: "2025-11-25".into(),
+            description: "{}".into(),
+            tools: "[]".into(),
+            at: 7,
+        };
+        let name = KnownName { tool: "a.b".into(), nth: 1, exposed: "a_b_2".into() };
+        {
+            let store = Store::open(&path).unwrap();
+            store.keep_discovery(row.clone()).await.unwrap();
+            store.keep_names("s".into(), vec![name.clone()]).await.unwrap();
+            let agent = AgentRow { name: "default".into(), created: 1 };
+            assert!(store.add_agent(agent.clone()).await.unwrap());
+            assert!(!store.add_agent(agent).await.unwrap());
+            store.keep_environment(vec![("A".into(), "1".into())]).await.unwrap();
+        }
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.discovery("k".into()).await.unwrap(), Some(row));
+        assert_eq!(store.discovery("other".into()).await.unwrap(), None);
+        assert_eq!(store.names("s".into()).await.unwrap(), [name]);
+        assert_eq!(store.agents().await.unwrap().len(), 1);
+        assert!(store.remove_agent("default".into()).await.unwrap());
+        assert_eq!(store.environment().await.unwrap(), [("A".to_owned(), "1".to_owned())]);
+        store.forget_discoveries("s".into()).await.unwrap();
+        assert_eq!(store.discovery("k".into()).await.unwrap(), None);
+    }
+
+    #[test]
+    fn a_newer_database_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.db");
+        drop(Store::open(&path).unwrap());
+        let db = Connection::open(&path).unwrap();
+        db.pragma_update(None, "user_version", SCHEMA + 1).unwrap();
+        drop(db);
+        assert!(matches!(Store::open(&path), Err(StoreError::Newer { found: 2 })));
+    }
+}

@@ -1,0 +1,16 @@
+//! Where a server's process runs and how it is started, watched and ended. The only room that starts processes.
+//!
+//! On the stair `servers → launch → vault`: it may use `vault`, nobody else of the rooms. What differs between
+//! operating systems sits here, in `tree`.
+
+mod environment;
+pub mod guard;
+mod process;
+mod spawn;
+mod tree;
+
+pub use environment::{BLOCKED, INHERITED, Inherit, REGISTRY, is_blocked};
+pub use guard::{Guard, GuardError};
+pub use process::{Grace, Process};
+pub use spawn::{Launched, Plan, Request, SpawnError, plan, spawn};
+pub use tree::{INSTANCE, OWNER, Owner};

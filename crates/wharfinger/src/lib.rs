@@ -1,0 +1,50 @@
+//! Wharfinger runs MCP servers on behalf of AI agents.
+//!
+//! A program that embeds it opens a [`Wharf`] with a [`config::Config`], begins a [`Session`] for an agent, lists the
+//! tools of all its servers, and calls them. Servers start with their first call and stop when idle.
+//!
+//! The library prints nothing, reads no environment variable and no home folder, and installs no handler: it gets
+//! paths, variables and limits from whoever embeds it.
+//!
+//! # The map
+//!
+//! Two stories, each a file that reads from top to bottom as the rooms it passes: [`call`], a tool call, and
+//! [`change`], a change of configuration. The rooms do not know each other, but for the stair `servers → launch →
+//! vault`; every room may use [`model`].
+//!
+//! | room | owns |
+//! |---|---|
+//! | [`model`] | names, values, states |
+//! | [`config`] | sources, presets, validation, differences, edits |
+//! | [`catalog`] | tools and the names agents see |
+//! | [`policy`] | what an entry and a profile decide together |
+//! | [`servers`] | one actor an instance: starting, calls, stopping |
+//! | [`launch`] | processes, their environment, their end |
+//! | [`vault`] | which values are secret, and keeping them in |
+//! | [`journal`] | the database and the events |
+
+#![warn(missing_docs)]
+
+mod agents;
+pub mod call;
+pub mod catalog;
+pub mod change;
+pub mod config;
+mod discover;
+mod instances;
+pub mod journal;
+pub mod launch;
+pub mod model;
+pub mod policy;
+mod report;
+pub mod servers;
+mod session;
+pub mod vault;
+mod wharf;
+
+pub use agents::AgentError;
+pub use call::{CallNote, Refusal, Target, ToolCall};
+pub use change::Change;
+pub use report::{Details, Report, ToolReport};
+pub use session::{Session, SessionNote, SessionOptions};
+pub use wharf::{OpenError, Options, Wharf};

@@ -1,0 +1,191 @@
+//! A server as configuration describes it, and the policy that follows from it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Place, ServerName};
+
+/// Which of the sources a server comes from; the first one wins a name (V3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// `config.json` and the environment, sorted by name.
+    Host,
+    /// The Playwright preset.
+    Preset,
+    /// `settings.json`, in file order.
+    Settings,
+    /// Given for this run alone, by the program that embeds the library or `wharf up --try`.
+    Run,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A process of this machine that speaks over its standard input and output.
+    Stdio {
+        /// What to run; `${workspace}` is replaced when it starts.
+        command: String,
+        /// Its arguments, likewise.
+        args: Vec<String>,
+        /// Working directory, likewise; the workspace when `None`, and relative to it (V14).
+        cwd: Option<String>,
+    },
+    /// A remote server. Kept as it was written; such servers can't be used yet.
+    Http {
+        /// Its endpoint.
+        url: String,
+    },
+}
+
+/// Who shares a running instance of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// The sessions of one agent that declare the same (the default).
+    #[default]
+    Agent,
+    /// Nobody: each session has its own.
+    Session,
+}
+
+/// The level at which the lines of a server's standard error are logged (V24).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+pub enum StderrLevel {
+    /// Finest.
+    Trace,
+    /// For developers.
+    Debug,
+    /// Worth knowing.
+    Information,
+    /// The default.
+    #[default]
+    Warning,
+    /// Something failed.
+    Error,
+    /// Everything failed.
+    Critical,
+    /// Lines are kept for `wharf logs` but not logged.
+    None,
+}
+
+impl StderrLevel {
+    /// Every level and its name.
+    pub const ALL: [(&'static str, Self); 7] = [
+        ("Trace", Self::Trace),
+        ("Debug", Self::Debug),
+        ("Information", Self::Information),
+        ("Warning", Self::Warning),
+        ("Error", Self::Error),
+        ("Critical", Self::Critical),
+        ("None", Self::None),
+    ];
+}
+
+/// A server as it was configured (V11), checked, nothing expanded yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerEntry {
+    /// Unique over all sources.
+    pub name: ServerName,
+    /// Where it comes from.
+    pub source: Source,
+    /// The line or variable it was found at.
+    pub place: Place,
+    /// How it is reached.
+    pub transport: Transport,
+    /// Variables in the order written; `None` removes one (V17). Values may hold `${workspace}` and `${env:NAME}`.
+    pub env: Vec<(String, Option<String>)>,
+    /// Host variables inherited beyond the usual ones.
+    pub inherit_env: Vec<String>,
+    /// Put before each tool's name (V21).
+    pub tool_prefix: String,
+    /// Off: not started, no tools, but it keeps its name (V12).
+    pub enabled: bool,
+    /// Calls may overlap (V50).
+    pub parallel: bool,
+    /// For starting and listing, 60 s unless set (V11).
+    pub startup_timeout: Duration,
+    /// For one call, 120 s unless set (V64).
+    pub call_timeout: Duration,
+    /// Without calls for this long it is stopped; `None` never (V59). 1800 s unless set.
+    pub idle_timeout: Option<Duration>,
+    /// See [`StderrLevel`].
+    pub stderr_level: StderrLevel,
+    /// Text for the model while the server's tools are active (V25).
+    pub prompt_section: Option<String>,
+    /// See [`Scope`].
+    pub scope: Scope,
+    /// Keeps state in a browser; changes only what an error says was lost (V62).
+    pub browser: bool,
+}
+
+/// Agents' defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Profile {
+    /// Trusted, static, lazy.
+    #[default]
+    Chat,
+}
+
+/// What becomes of a tool whose exposed name is taken (V47, V48).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnClash {
+    /// It is left out, with a warning that names both.
+    SkipAndWarn,
+}
+
+/// When a server's process starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartMode {
+    /// With the first call (V57).
+    OnFirstCall,
+}
+
+/// What follows an unexpected end of a server's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// The next call starts it again (V61).
+    OnNextCall,
+}
+
+/// Everything an entry and a profile decide together; naming, starting, environment and results read only this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectivePolicy {
+    /// Longest exposed name, in characters (V44).
+    pub name_limit: usize,
+    /// Put before each tool's name.
+    pub prefix: String,
+    /// See [`OnClash`].
+    pub on_clash: OnClash,
+    /// See [`StartMode`].
+    pub start: StartMode,
+    /// See [`Restart`].
+    pub restart: Restart,
+    /// Limit of each attempt to start.
+    pub startup_timeout: Duration,
+    /// Limit of one call.
+    pub call_timeout: Duration,
+    /// Whether progress starts the limit of a call afresh.
+    pub progress_extends: bool,
+    /// See [`ServerEntry::idle_timeout`].
+    pub idle_timeout: Option<Duration>,
+    /// Calls that may run at once; more wait their turn.
+    pub parallel_calls: usize,
+    /// After a failed discovery, the shortest time until the next attempt (V53).
+    pub retry_after: Duration,
+    /// See [`Scope`].
+    pub scope: Scope,
+}
+
+/// A name given before: to the `nth` tool of that name (from 0) of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownName {
+    /// As the server names it.
+    pub tool: String,
+    /// Counts tools of one server that have the same name.
+    pub nth: usize,
+    /// What agents see.
+    pub exposed: String,
+}

@@ -1,0 +1,57 @@
+//! Bounds on what servers and clients can make us hold.
+
+use std::time::Duration;
+
+/// Every limit has a default and an option under `daemon` in `config.json`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest line a server may send, in bytes.
+    pub line_bytes: usize,
+    /// Largest request body and line of a client, in bytes.
+    pub body_bytes: usize,
+    /// Pages of one `tools/list` that are read.
+    pub list_pages: usize,
+    /// Tools of one server that are kept.
+    pub tools: usize,
+    /// Lines of standard error kept for each server.
+    pub stderr_lines: usize,
+    /// Bytes of one line of standard error that are kept.
+    pub stderr_line_bytes: usize,
+    /// Calls of one instance that may wait for their turn.
+    pub queued_calls: usize,
+    /// Requests of one session that may run at once.
+    pub session_requests: usize,
+    /// Sessions of one agent that may be open at once.
+    pub sessions: usize,
+    /// How long a `tools/list` waits for servers that were never listed.
+    pub list_wait: Duration,
+    /// A session without a request or an open stream for this long is ended.
+    pub session_idle: Duration,
+    /// After closing its input, how long a server may take to exit.
+    pub exit_wait: Duration,
+    /// After SIGTERM, how long before SIGKILL.
+    pub term_wait: Duration,
+    /// How long a server that does not answer `server/discover` is waited for before `initialize` is sent as well.
+    pub probe_wait: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            line_bytes: 64 << 20,
+            body_bytes: 64 << 20,
+            list_pages: 1000,
+            tools: 10_000,
+            stderr_lines: 500,
+            stderr_line_bytes: 8 << 10,
+            queued_calls: 256,
+            session_requests: 256,
+            sessions: 1000,
+            list_wait: Duration::from_secs(10),
+            session_idle: Duration::from_secs(3600),
+            exit_wait: Duration::from_secs(5),
+            term_wait: Duration::from_secs(2),
+            probe_wait: Duration::from_secs(2),
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Counts the calls in flight, and decides between a call that begins and an idle stop that begins.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Shared by an actor and everybody who calls.
+#[derive(Debug)]
+pub(super) struct Activity {
+    /// Calls in flight; negative once stopping.
+    calls: AtomicI64,
+    /// When the last call ended, in milliseconds since `origin`.
+    last: AtomicU64,
+    origin: Instant,
+}
+
+/// One call in flight, until dropped.
+#[derive(Debug)]
+pub(super) struct Busy<'a>(&'a Activity);
+
+impl Activity {
+    pub(super) fn new() -> Self {
+        Self { calls: AtomicI64::new(0), last: AtomicU64::new(0), origin: Instant::now() }
+    }
+
+    /// `None` when the server is about to stop.
+    pub(super) fn begin(&self) -> Option<Busy<'_>> {
+        self.calls
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n >= 0).then_some(n + 1))
+            .ok()
+            .map(|_| Busy(self))
+    }
+
+    /// Whether it may stop now; from then on no call begins.
+    pub(super) fn stop_if_idle(&self, idle: Duration) -> bool {
+        self.idle_at(idle) <= Instant::now()
+            && self.calls.compare_exchange(0, i64::MIN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// When it will have been idle for that long, if no call comes.
+    pub(super) fn idle_at(&self, idle: Duration) -> Instant {
+        let from = if self.calls.load(Ordering::Acquire) > 0 {
+            Instant::now()
+        } else {
+            self.origin + Duration::from_millis(self.last.load(Ordering::Acquire))
+        };
+        from + idle
+    }
+
+    /// No call begins any more, and those in flight are given up.
+    pub(super) fn stop(&self) {
+        self.calls.store(i64::MIN, Ordering::Release);
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let since = u64::try_from(self.0.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.last.store(since, Ordering::Release);
+        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn v59_a_running_call_is_not_idle() {
+        let (activity, idle) = (Activity::new(), Duration::from_secs(10));
+        let call = activity.begin().unwrap();
+        tokio::time::advance(Duration::from_secs(60)).await;
+        assert!(!activity.stop_if_idle(idle));
+        drop(call);
+        assert!(!activity.stop_if_idle(idle), "counted from the end of the call");
+        tokio::time::advance(Duration::from_secs(9)).await;
+        assert!(!activity.stop_if_idle(idle));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(activity.stop_if_idle(idle));
+        assert!(activity.begin().is_none(), "no call begins once it stops");
+    }
+}

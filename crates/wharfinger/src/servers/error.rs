@@ -1,0 +1,131 @@
+//! Why a server did not start, or did not answer. The texts go to agents and to people.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharfinger_wire::era::InitializeError;
+use wharfinger_wire::message::ErrorObject;
+
+use crate::launch::SpawnError;
+use crate::model::{Exit, ServerName};
+
+/// Why a server did not start or list its tools. Cheap to clone: everybody who waited gets it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no process.
+    #[error("{0}")]
+    Spawn(Arc<SpawnError>),
+    /// It ended before it was ready.
+    #[error("it exited ({exit}) before it was ready{}", tail(.stderr))]
+    Exited {
+        /// How.
+        exit: Exit,
+        /// The end of its standard error.
+        stderr: Vec<String>,
+    },
+    /// It was not ready in time.
+    #[error("it was not ready within {} s{}", .limit.as_secs_f64(), tail(.stderr))]
+    TimedOut {
+        /// The limit.
+        limit: Duration,
+        /// The end of its standard error.
+        stderr: Vec<String>,
+    },
+    /// It answered, but not as the protocol has it.
+    #[error("it could not be initialized: {error}{}", tail(.stderr))]
+    Protocol {
+        /// What it said.
+        error: InitializeError,
+        /// The end of its standard error.
+        stderr: Vec<String>,
+    },
+    /// Its list of tools could not be read.
+    #[error("its tools could not be listed: {reason}{}", tail(.stderr))]
+    List {
+        /// What it said.
+        reason: String,
+        /// The end of its standard error.
+        stderr: Vec<String>,
+    },
+    /// Somebody stopped it meanwhile.
+    #[error("it was stopped while it started")]
+    Stopped,
+}
+
+/// Why a call has no result. Nothing is ever tried again by us (V63).
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CallError {
+    /// The server did not start; the call was not made.
+    #[error("{server}: the MCP server did not start: {error}")]
+    Start {
+        /// Which.
+        server: ServerName,
+        /// Why.
+        error: StartError,
+    },
+    /// The server ended during the call, or had ended unasked before it (V61).
+    #[error(
+        "{server}: the MCP server exited ({exit}). It restarts on the next call; {} was lost.{}",
+        if *.browser { "browser state" } else { "its state" }, tail(.stderr)
+    )]
+    Exited {
+        /// Which.
+        server: ServerName,
+        /// How.
+        exit: Exit,
+        /// Keeps state in a browser (V62).
+        browser: bool,
+        /// The end of its standard error.
+        stderr: Vec<String>,
+    },
+    /// It was stopped on purpose during the call.
+    #[error("{server}: the MCP server was stopped during the call; the next call starts it again")]
+    Stopped {
+        /// Which.
+        server: ServerName,
+    },
+    /// It took too long and was told to cancel; it still runs (V64).
+    #[error("{server}: the call took longer than {} s and was cancelled", .limit.as_secs_f64())]
+    TimedOut {
+        /// Which.
+        server: ServerName,
+        /// The limit.
+        limit: Duration,
+    },
+    /// Too many calls wait already; nothing was sent.
+    #[error("{server}: {limit} calls are waiting for this MCP server already; try again later")]
+    Busy {
+        /// Which.
+        server: ServerName,
+        /// How many may wait.
+        limit: usize,
+    },
+    /// The server's own protocol error, to be passed on unchanged.
+    #[error("{server}: {error}")]
+    Server {
+        /// Which.
+        server: ServerName,
+        /// Its words.
+        error: ErrorObject,
+    },
+    /// The reply could not be read; the server lives.
+    #[error("{server}: {reason}")]
+    Unreadable {
+        /// Which.
+        server: ServerName,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+fn tail(lines: &[String]) -> String {
+    let mut text = String::new();
+    if !lines.is_empty() {
+        text.push_str("\nIts standard error ends with:");
+        for line in lines {
+            write!(text, "\n  {line}").expect("a string takes everything");
+        }
+    }
+    text
+}

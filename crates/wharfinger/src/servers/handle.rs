@@ -1,0 +1,275 @@
+//! A running server, as others see it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+use wharfinger_wire::connection::{self, Event};
+use wharfinger_wire::era::ServerDescription;
+use wharfinger_wire::json::Raw;
+
+use super::connect::Live;
+use super::error::{CallError, StartError};
+use super::server::{Ask, Phase, Server, State};
+use super::stderr::Lines;
+use super::{Audience, Context, Spec};
+use crate::model::Status;
+
+/// A server, as others hold it: not started until the first call. When the last handle goes, its process ends.
+#[derive(Clone, Debug)]
+pub struct ServerHandle {
+    asks: mpsc::Sender<Ask>,
+    state: watch::Receiver<State>,
+    spec: Arc<Spec>,
+    stderr: Lines,
+    /// Calls that wait for their turn.
+    queued: Arc<AtomicUsize>,
+    queue_limit: usize,
+}
+
+/// One request to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// Its params, as the client sent them.
+    pub params: Option<&'a RawValue>,
+    /// From which level on log messages are wanted, where the era says so with each request.
+    pub log_level: Option<&'a str>,
+    /// Whether progress is wanted.
+    pub progress: bool,
+}
+
+impl ServerHandle {
+    /// Makes a server; nothing is started. Its actor runs on the context's tasks.
+    pub fn new(context: &Context, spec: Spec, audience: Arc<dyn Audience>) -> Self {
+        let (asks, inbox) = mpsc::channel(64);
+        let (state, states) = watch::channel(State::Idle);
+        let spec = Arc::new(spec);
+        let stderr = Lines::new(context.limits.stderr_lines);
+        let server = Server {
+            context: context.clone(),
+            spec: spec.clone(),
+            audience,
+            stderr: stderr.clone(),
+            asks: inbox,
+            state,
+            waiting: vec![],
+            phase: Phase::Down,
+        };
+        context.tasks.spawn(server.run());
+        let queue_limit = context.limits.queued_calls;
+        Self { asks, state: states, spec, stderr, queued: Arc::default(), queue_limit }
+    }
+
+    /// What it was made from.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Its state at this moment.
+    pub fn status(&self) -> Status {
+        self.state.borrow().status()
+    }
+
+    /// What the running process said of itself.
+    pub fn description(&self) -> Option<ServerDescription> {
+        match &*self.state.borrow() {
+            State::Running(live) => Some(live.description.clone()),
+            State::Idle | State::Starting | State::Exited { .. } | State::Failed(_) => None,
+        }
+    }
+
+    /// The last lines of its standard error, over all its processes.
+    pub fn stderr(&self, count: usize) -> Vec<String> {
+        self.stderr.tail(count)
+    }
+
+    /// Ends its process and waits for that; the next call starts a fresh one (V71).
+    pub async fn stop(&self) {
+        let (done, gone) = oneshot::channel();
+        if self.asks.send(Ask::Stop(done)).await.is_ok() {
+            gone.await.ok();
+        }
+    }
+
+    /// Sends a notification, if it runs.
+    pub fn notify(&self, method: &str, params: Option<&RawValue>) {
+        if let State::Running(live) = &*self.state.borrow() {
+            // A server that does not read what it is sent will be seen by the next call.
+            live.connection.notify(method, params).ok();
+        }
+    }
+
+    /// Makes a request, starting the server if need be, and gives progress to `on_progress` in order. Dropping the
+    /// future cancels the request at the server (V65).
+    pub async fn call(
+        &self,
+        outgoing: Outgoing<'_>,
+        mut on_progress: impl FnMut(Raw),
+    ) -> Result<Raw, CallError> {
+        let server = self.spec.name.clone();
+        self.tell_of_death()?;
+        // A second round only when it went idle between being found and being asked: nothing was sent then.
+        for _ in 0..3 {
+            let live = self.live().await?;
+            let Some(busy) = live.activity.begin() else {
+                self.changed_from(&live).await;
+                continue;
+            };
+            let turn = self.turn(&live).await?;
+            let reply = self.exchange(&live, outgoing, &mut on_progress).await;
+            drop((turn, busy));
+            return match reply {
+                Err(Ended::Closed) => Err(self.why_closed(&live).await),
+                Err(Ended::Other(error)) => Err(error),
+                Ok(reply) => Ok(reply),
+            };
+        }
+        Err(CallError::Stopped { server })
+    }
+
+    /// The first call after an unasked end hears of it (V61).
+    fn tell_of_death(&self) -> Result<(), CallError> {
+        match &*self.state.borrow() {
+            State::Exited { exit, stderr, told } if !told.swap(true, Ordering::AcqRel) => {
+                Err(CallError::Exited {
+                    server: self.spec.name.clone(),
+                    exit: *exit,
+                    browser: self.spec.browser,
+                    stderr: stderr.clone(),
+                })
+            }
+            State::Idle
+            | State::Starting
+            | State::Running(_)
+            | State::Exited { .. }
+            | State::Failed(_) => Ok(()),
+        }
+    }
+
+    async fn live(&self) -> Result<Arc<Live>, CallError> {
+        if let State::Running(live) = &*self.state.borrow() {
+            return Ok(live.clone());
+        }
+        let failed = |error| CallError::Start { server: self.spec.name.clone(), error };
+        let (answer, answered) = oneshot::channel();
+        let asked = self.asks.send(Ask::Start(answer)).await;
+        asked.map_err(|_| failed(StartError::Stopped))?;
+        answered.await.unwrap_or(Err(StartError::Stopped)).map_err(failed)
+    }
+
+    async fn changed_from(&self, live: &Arc<Live>) {
+        let mut state = self.state.clone();
+        let other = |state: &State| !matches!(state, State::Running(now) if Arc::ptr_eq(now, live));
+        state.wait_for(other).await.ok();
+    }
+
+    async fn turn<'a>(
+        &self,
+        live: &'a Live,
+    ) -> Result<tokio::sync::SemaphorePermit<'a>, CallError> {
+        let server = || self.spec.name.clone();
+        if let Ok(turn) = live.turn.try_acquire() {
+            return Ok(turn);
+        }
+        let queued = Queued::join(&self.queued, self.queue_limit)
+            .ok_or_else(|| CallError::Busy { server: server(), limit: self.queue_limit })?;
+        let turn = live.turn.acquire().await.map_err(|_| CallError::Stopped { server: server() });
+        drop(queued);
+        turn
+    }
+
+    async fn exchange(
+        &self,
+        live: &Live,
+        outgoing: Outgoing<'_>,
+        on_progress: &mut impl FnMut(Raw),
+    ) -> Result<Raw, Ended> {
+        let limit = self.spec.policy.call_timeout;
+        let params = live.params(outgoing.params, outgoing.log_level);
+        let mut call =
+            live.connection.call(outgoing.method, params.as_deref(), outgoing.progress)
+                .map_err(|error| self.ended(error))?;
+        let mut deadline = Instant::now() + limit;
+        loop {
+            tokio::select! {
+                event = call.next() => match event {
+                    Event::Progress(progress) => {
+                        if self.spec.policy.progress_extends {
+                            deadline = Instant::now() + limit;
+                        }
+                        on_progress(progress);
+                    }
+                    Event::Reply(reply) => return reply.map_err(|error| self.ended(error)),
+                },
+                () = sleep_until(deadline) => {
+                    call.cancel("the call took too long");
+                    let server = self.spec.name.clone();
+                    return Err(Ended::Other(CallError::TimedOut { server, limit }));
+                }
+            }
+        }
+    }
+
+    fn ended(&self, error: connection::CallError) -> Ended {
+        let server = self.spec.name.clone();
+        match error {
+            connection::CallError::Closed => Ended::Closed,
+            connection::CallError::Server(error) => Ended::Other(CallError::Server { server, error }),
+            connection::CallError::Busy { limit } => Ended::Other(CallError::Busy { server, limit }),
+            error @ (connection::CallError::Malformed { .. }
+            | connection::CallError::TooLarge { .. }
+            | connection::CallError::QueueFull { .. }) => {
+                Ended::Other(CallError::Unreadable { server, reason: error.to_string() })
+            }
+        }
+    }
+
+    /// The connection went during the call: the actor finds out how, and the call waits for it.
+    async fn why_closed(&self, live: &Arc<Live>) -> CallError {
+        let wait = Duration::from_secs(30);
+        timeout(wait, self.changed_from(live)).await.ok();
+        match self.tell_of_death() {
+            Err(death) => death,
+            Ok(()) => match &*self.state.borrow() {
+                // Another call was told first; this one is told all the same.
+                State::Exited { exit, stderr, .. } => CallError::Exited {
+                    server: self.spec.name.clone(),
+                    exit: *exit,
+                    browser: self.spec.browser,
+                    stderr: stderr.clone(),
+                },
+                State::Idle | State::Starting | State::Running(_) | State::Failed(_) => {
+                    CallError::Stopped { server: self.spec.name.clone() }
+                }
+            },
+        }
+    }
+}
+
+enum Ended {
+    Closed,
+    Other(CallError),
+}
+
+/// A place in the queue, until dropped.
+struct Queued<'a>(&'a AtomicUsize);
+
+impl<'a> Queued<'a> {
+    fn join(count: &'a AtomicUsize, limit: usize) -> Option<Self> {
+        count
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < limit).then_some(n + 1))
+            .ok()
+            .map(|_| Self(count))
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,103 @@
+//! Running servers: one actor an instance, its states, its calls, and what it says unasked.
+//!
+//! On the stair `servers → launch → vault`: it may use `launch`. What is called and by whom, names, and what is kept
+//! of a discovery are others' business.
+
+mod activity;
+mod connect;
+mod discovery;
+mod error;
+mod handle;
+mod relay;
+mod server;
+mod stderr;
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wharfinger_wire::era::{ServerDescription, Version};
+
+use crate::launch::{Grace, Owner, Plan};
+use crate::model::{Declared, EffectivePolicy, Limits, ServerName, Status};
+
+pub use discovery::discover;
+pub use error::{CallError, StartError};
+pub use handle::{Outgoing, ServerHandle};
+pub use stderr::Lines;
+
+/// What all servers of an owner share.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Whose mark their processes carry.
+    pub owner: Owner,
+    /// Bounds on what they can make us hold.
+    pub limits: Limits,
+    /// What we say we are: an `Implementation` object.
+    pub client: Arc<RawValue>,
+    /// Every task runs on it, so that stopping can wait for all.
+    pub tasks: TaskTracker,
+    /// Ends everything.
+    pub stop: CancellationToken,
+}
+
+impl Context {
+    fn grace(&self) -> Grace {
+        Grace { exit: self.limits.exit_wait, term: self.limits.term_wait }
+    }
+}
+
+/// What an instance is made from; it keeps these until it stops.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// For messages.
+    pub name: ServerName,
+    /// What runs.
+    pub plan: Plan,
+    /// Limits and ways.
+    pub policy: EffectivePolicy,
+    /// What the server is told about its client.
+    pub declared: Declared,
+    /// The protocol version spoken before, so that it need not be found out again.
+    pub remembered: Option<Version>,
+    /// Keeps state in a browser (V62).
+    pub browser: bool,
+}
+
+/// Hears what a server says and does of its own accord, in order. Must not block.
+pub trait Audience: Send + Sync + 'static {
+    /// Something happened.
+    fn note(&self, note: Note);
+}
+
+/// What a server says or does of its own accord.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// It is in another state.
+    Status(Status),
+    /// A notification, but for progress of calls and changed tool lists.
+    Notification {
+        /// Its method.
+        method: String,
+        /// Its params, as they came.
+        params: Option<Arc<RawValue>>,
+    },
+    /// Its tools as it lists them now.
+    Tools(Discovered),
+    /// A line of its standard error.
+    Stderr(String),
+    /// Something on its standard output that is no message.
+    Noise(String),
+}
+
+/// What a server is and offers.
+#[derive(Clone, Debug)]
+pub struct Discovered {
+    /// What it said of itself.
+    pub description: ServerDescription,
+    /// Its tools, as they came.
+    pub tools: Vec<Arc<RawValue>>,
+    /// Oddities of the listing.
+    pub warnings: Vec<String>,
+}

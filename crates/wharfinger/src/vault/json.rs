@@ -1,0 +1,63 @@
+//! Replacing inside JSON without breaking it: only what stands in strings and numbers is touched.
+
+use aho_corasick::AhoCorasick;
+
+use super::redact::REDACTED;
+
+/// Replaces every match inside the strings of a JSON text; a number that holds one becomes a string. Text that is not
+/// JSON is treated as if it were, which replaces no less.
+pub(super) fn redact(text: &[u8], known: &AhoCorasick) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b'"' => {
+                let end = string_end(text, at + 1);
+                out.push(b'"');
+                replace(&text[at + 1..end], known, &mut out);
+                at = end;
+                if at < text.len() {
+                    out.push(b'"');
+                    at += 1;
+                }
+            }
+            byte if is_scalar(byte) => {
+                let length = text[at..].iter().take_while(|byte| is_scalar(**byte)).count();
+                let scalar = &text[at..at + length];
+                if known.is_match(scalar) {
+                    out.extend([b"\"", REDACTED.as_bytes(), b"\""].concat());
+                } else {
+                    out.extend(scalar);
+                }
+                at += length;
+            }
+            byte => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// Where the string's closing quote is, or the end of the text.
+fn string_end(text: &[u8], mut at: usize) -> usize {
+    while at < text.len() && text[at] != b'"' {
+        at += if text[at] == b'\\' { 2 } else { 1 };
+    }
+    at.min(text.len())
+}
+
+fn is_scalar(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+fn replace(text: &[u8], known: &AhoCorasick, out: &mut Vec<u8>) {
+    let mut from = 0;
+    for found in known.find_iter(text) {
+        out.extend(&text[from..found.start()]);
+        out.extend(REDACTED.as_bytes());
+        from = found.end();
+    }
+    out.extend(&text[from..]);
+}

@@ -1,0 +1,11 @@
+//! Custody of secrets: which variables hold them, and keeping their values out of everything that leaves.
+//!
+//! Sealed storage joins it with credentials.
+
+mod forms;
+mod json;
+mod known;
+mod redact;
+
+pub use known::{SecretNames, is_secret_name};
+pub use redact::{REDACTED, Redactor, Stream};

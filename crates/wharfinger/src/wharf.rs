@@ -1,0 +1,221 @@
+//! The wharf itself: what is shared by all agents, sessions and servers.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use serde_json::json;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wharfinger_wire::json::raw;
+
+use crate::agents;
+use crate::catalog::Catalog;
+use crate::config::{Config, Loaded};
+use crate::discover::{self, Discoveries, Update};
+use crate::instances::Instances;
+use crate::journal::{Events, Store, StoreError};
+use crate::launch::{self, Inherit, Owner};
+use crate::model::{AgentName, Problem, Secret, ServerName, SessionId};
+use crate::servers::{Context, Lines};
+use crate::session::SessionState;
+use crate::vault::{Redactor, SecretNames};
+
+/// What a wharf is opened with.
+#[derive(Debug)]
+pub struct Options {
+    /// Configuration and its complaints, as [`config::load`](crate::config::load) gives them.
+    pub loaded: Loaded,
+    /// The database file; made if it is missing.
+    pub database: PathBuf,
+    /// Each agent's workspace is a folder in this one (`${workspace}`).
+    pub workspaces: PathBuf,
+    /// The host's environment; servers get a part of it (V18).
+    pub environment: BTreeMap<String, String>,
+    /// Who owns the processes that will be started.
+    pub owner: Owner,
+    /// The version of the program, told to servers.
+    pub version: String,
+}
+
+/// Why a wharf could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The database can't be used.
+    #[error("can't use {}: {source}", .path.display())]
+    Store {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: StoreError,
+    },
+}
+
+/// Everything at one place: configuration, servers, agents, sessions. Cheap to clone.
+#[derive(Clone)]
+pub struct Wharf(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) context: Context,
+    pub(crate) store: Store,
+    pub(crate) events: Events,
+    pub(crate) inherit: Inherit,
+    pub(crate) workspaces: PathBuf,
+    pub(crate) config: ArcSwap<Config>,
+    pub(crate) problems: ArcSwap<Vec<Problem>>,
+    pub(crate) redactor: ArcSwap<Redactor>,
+    /// Everything that was ever secret in this run: a value that left the configuration may still be in a server.
+    pub(crate) secrets: Mutex<Vec<Secret>>,
+    pub(crate) discoveries: Mutex<Discoveries>,
+    pub(crate) updates: mpsc::Sender<Update>,
+    /// Lists by what decides them; made anew when the generation is another.
+    pub(crate) catalogs: Mutex<HashMap<CatalogKey, (u64, Arc<Catalog>)>>,
+    /// Counts changes of what any session may see.
+    pub(crate) generation: watch::Sender<u64>,
+    pub(crate) instances: Mutex<Instances>,
+    pub(crate) sessions: Mutex<HashMap<SessionId, Arc<SessionState>>>,
+    pub(crate) agents: Mutex<BTreeSet<AgentName>>,
+    pub(crate) logs: Mutex<HashMap<ServerName, Lines>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CatalogKey {
+    pub(crate) declared: u64,
+    pub(crate) reserved: Arc<[String]>,
+}
+
+/// The lock of a few lines without `.await`; a panic elsewhere does not make what it guards unusable.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Wharf {
+    /// Opens the database and reads what is known of the configured servers. Starts no process.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let Options { loaded, database, workspaces, environment, owner, version } = options;
+        let path = database.clone();
+        let opened = tokio::task::spawn_blocking(move || Store::open(&database)).await;
+        let store = opened
+            .unwrap_or(Err(StoreError::Closed))
+            .map_err(|source| OpenError::Store { path: path.clone(), source })?;
+        let daemon = &loaded.config.daemon;
+        let inherit = Inherit {
+            host: environment,
+            more: daemon.pass_variables.clone(),
+            secret: SecretNames { more: daemon.secret_variables.clone() },
+        };
+        let client = json!({ "name": "wharfinger", "title": "Wharfinger", "version": version });
+        let context = Context {
+            owner,
+            limits: daemon.limits.clone(),
+            client: Arc::from(raw(&client)),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        };
+        let (updates, inbox) = mpsc::channel(256);
+        let secrets: Vec<Secret> = inherit.secrets().cloned().map(Secret::new).collect();
+        let wharf = Self(Arc::new(Inner {
+            context,
+            store,
+            events: Events::default(),
+            inherit,
+            workspaces,
+            config: ArcSwap::from_pointee(loaded.config),
+            problems: ArcSwap::from_pointee(loaded.problems),
+            redactor: ArcSwap::default(),
+            secrets: Mutex::new(secrets),
+            discoveries: Mutex::default(),
+            updates,
+            catalogs: Mutex::default(),
+            generation: watch::Sender::new(0),
+            instances: Mutex::default(),
+            sessions: Mutex::default(),
+            agents: Mutex::default(),
+            logs: Mutex::default(),
+        }));
+        wharf.learn_secrets();
+        let failed = |source| OpenError::Store { path: path.clone(), source };
+        agents::load(&wharf).await.map_err(failed)?;
+        discover::recall(&wharf).await.map_err(failed)?;
+        let keeper = discover::keep(Arc::downgrade(&wharf.0), inbox);
+        wharf.0.context.tasks.spawn(keeper);
+        Ok(wharf)
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> Arc<Config> {
+        self.0.config.load_full()
+    }
+
+    /// What is wrong with the configuration as it was last read.
+    pub fn problems(&self) -> Arc<Vec<Problem>> {
+        self.0.problems.load_full()
+    }
+
+    /// Everything that happens, from now on.
+    pub fn events(&self) -> &Events {
+        &self.0.events
+    }
+
+    /// Keeps known secrets out of text; for whatever leaves by another way than a result.
+    pub fn redactor(&self) -> Arc<Redactor> {
+        self.0.redactor.load_full()
+    }
+
+    /// Counts changes of the tools that sessions may see.
+    pub fn generation(&self) -> watch::Receiver<u64> {
+        self.0.generation.subscribe()
+    }
+
+    /// Bounds on what servers and clients can make us hold.
+    pub fn limits(&self) -> &crate::model::Limits {
+        &self.0.context.limits
+    }
+
+    /// The workspace folder of an agent; it may not exist yet.
+    pub fn workspace(&self, agent: &AgentName) -> PathBuf {
+        self.0.workspaces.join(agent.as_str())
+    }
+
+    /// The variables worth remembering for a start from a poor environment (V18).
+    pub fn registry_variables(&self) -> BTreeMap<String, String> {
+        self.0.inherit.registry()
+    }
+
+    /// The database, for what a door keeps.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Stops every server and waits until nothing of them is left. Calls in flight end with an error.
+    pub async fn shut_down(&self) {
+        self.0.context.stop.cancel();
+        lock(&self.0.instances).clear();
+        lock(&self.0.sessions).clear();
+        self.0.context.tasks.close();
+        self.0.context.tasks.wait().await;
+    }
+
+    pub(crate) fn changed(&self) {
+        self.0.generation.send_modify(|generation| *generation += 1);
+    }
+
+    /// Values copied by entries become known secrets before anything can carry them (V20).
+    pub(crate) fn learn_secrets(&self) {
+        let config = self.0.config.load();
+        let found = config.servers.iter().flat_map(|entry| {
+            let inherit = &self.0.inherit;
+            let request = launch::Request { entry, inherit, workspace: Path::new("/") };
+            launch::plan(request).map(|plan| plan.secrets).unwrap_or_default()
+        });
+        let mut secrets = lock(&self.0.secrets);
+        for secret in found {
+            if !secrets.contains(&secret) {
+                secrets.push(secret);
+            }
+        }
+        self.0.redactor.store(Arc::new(Redactor::new(&secrets)));
+    }
+}
