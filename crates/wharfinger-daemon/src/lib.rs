@@ -1,1 +1,3 @@
-//! x
+//! The doors over HTTP.
+
+pub mod client;

@@ -99,9 +99,10 @@ fn a_grandchild_in_a_session_of_its_own() {
     let fake = fake_server();
     let command = [
         &fake.to_string_lossy(),
+        "ignore-eof",
+        "ignore-term",
         "setsid-child",
         "stubborn-child",
-        "ignore-term",
         &mode,
     ];
     let (daemon, work) = Daemon::with_server("fake", &command, "work");

@@ -96,6 +96,14 @@ impl ServerHandle {
         }
     }
 
+    /// Waits until it runs; false when it will not without another call.
+    pub async fn runs(&self) -> bool {
+        let mut state = self.state.clone();
+        let settled = |state: &State| matches!(state, State::Running(_) | State::Failed(_));
+        let found = state.wait_for(settled).await;
+        found.is_ok_and(|state| matches!(&*state, State::Running(_)))
+    }
+
     /// Sends a notification, if it runs.
     pub fn notify(&self, method: &str, params: Option<&RawValue>) {
         if let State::Running(live) = &*self.state.borrow() {

@@ -1,0 +1,239 @@
+//! Story 1: a tool call, from the name an agent used to the bytes it gets back.
+//!
+//! `catalog` finds the tool, `policy` and `config` say whether it may be called, `servers` calls it, `vault` keeps
+//! secrets in, `journal` is told. Nothing here assumes that a server is a local process.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use wharfinger_wire::json::{Object, Raw, empty_object, raw};
+use wharfinger_wire::message::ErrorObject;
+
+use crate::discover::Found;
+use crate::journal::EventKind;
+use crate::model::{ServerEntry, ServerName, Transport};
+use crate::servers::{self, Outgoing};
+use crate::session::Session;
+
+/// Which tool.
+#[derive(Clone, Copy, Debug)]
+pub enum Target<'a> {
+    /// By the name agents see.
+    Exposed(&'a str),
+    /// By its server and its server's own name for it; for owners.
+    Direct {
+        /// The server.
+        server: &'a str,
+        /// Its own name for the tool.
+        tool: &'a str,
+    },
+}
+
+/// A call as an agent makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    /// Which tool.
+    pub target: Target<'a>,
+    /// The params of `tools/call` as they came; `name` is replaced, everything else passes through.
+    pub params: &'a RawValue,
+    /// Whether progress is wanted.
+    pub progress: bool,
+    /// From which level on log messages are wanted, where the client says so with each request.
+    pub log_level: Option<&'a str>,
+}
+
+/// What happens before the result.
+#[derive(Clone, Debug)]
+pub enum CallNote {
+    /// The params of a progress notification; the token in it is ours, not the client's.
+    Progress(Raw),
+    /// Another notification of the server, a log message most of all.
+    Notification {
+        /// Its method.
+        method: String,
+        /// Its params.
+        params: Option<Arc<RawValue>>,
+    },
+}
+
+/// Why a call has no result. The texts are for the model, redacted, and name the next step.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// No server offers it at this moment.
+    #[error("{0}")]
+    Unknown(String),
+    /// Its server can't be used at this moment.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The server did not answer.
+    #[error("{text}")]
+    Failed {
+        /// The error, redacted.
+        text: String,
+        /// Which kind.
+        error: servers::CallError,
+    },
+    /// The server's own protocol error, redacted, to be passed on as one.
+    #[error("{0}")]
+    Server(ErrorObject),
+}
+
+impl Session {
+    /// Calls a tool. Progress and log messages come in order, before the result. Dropping the future cancels the call
+    /// at the server (V65).
+    pub async fn call(
+        &self,
+        call: ToolCall<'_>,
+        mut notes: impl FnMut(CallNote),
+    ) -> Result<Raw, Refusal> {
+        let (entry, tool) = self.find(call.target)?;
+        let started = Instant::now();
+        let reply = self.exchange(&entry, &tool, call, &mut notes).await;
+        self.wharf.0.events.tell(EventKind::Called {
+            agent: self.state.agent.clone(),
+            server: entry.name.clone(),
+            tool,
+            ok: reply.is_ok(),
+            millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        });
+        reply
+    }
+
+    /// The server and its own name for the tool (V45).
+    fn find(&self, target: Target<'_>) -> Result<(ServerEntry, String), Refusal> {
+        let config = self.wharf.config();
+        let (server, tool) = match target {
+            Target::Exposed(name) => {
+                let catalog = self.known_tools();
+                let exposed = catalog.find(name).ok_or_else(|| self.unknown(name, &catalog))?;
+                (exposed.server.clone(), exposed.tool.name.to_string())
+            }
+            Target::Direct { server, tool } => {
+                let known = config.servers.iter().map(|entry| entry.name.as_str());
+                let entry = config.server(server).ok_or_else(|| {
+                    let near = crate::model::nearest(server, known.clone());
+                    let near = near.map(|name| format!("; did you mean `{name}`?"));
+                    Refusal::Unknown(format!("there is no server `{server}`{}", near.unwrap_or_default()))
+                })?;
+                (entry.name.clone(), tool.to_owned())
+            }
+        };
+        let entry = config.server(server.as_str()).ok_or_else(|| gone(&server))?;
+        if !entry.enabled {
+            return Err(Refusal::Unavailable(format!(
+                "{server}: this MCP server is disabled; its owner can switch it on with `wharf enable {server}`"
+            )));
+        }
+        if let Transport::Http { .. } = entry.transport {
+            return Err(Refusal::Unavailable(format!("{server}: remote MCP servers come later")));
+        }
+        Ok((entry.clone(), tool))
+    }
+
+    /// An unknown tool is explained by what is not available, or by the nearest name.
+    fn unknown(&self, name: &str, catalog: &crate::catalog::Catalog) -> Refusal {
+        let mut text = format!("there is no tool `{name}`");
+        if let Some(near) = catalog.nearest(name) {
+            text.push_str(&format!("; did you mean `{near}`?"));
+        }
+        let config = self.wharf.config();
+        for entry in &config.servers {
+            if !entry.enabled {
+                text.push_str(&format!("\n{}: this MCP server is disabled", entry.name));
+            } else if let Some(Found::Failed { reason, .. }) =
+                self.wharf.found(&entry.name, &self.state.declared)
+            {
+                let first = reason.lines().next().unwrap_or_default();
+                text.push_str(&format!("\n{}: this MCP server is not available: {first}", entry.name));
+            }
+        }
+        Refusal::Unknown(self.wharf.redactor().text(&text).into_owned())
+    }
+
+    async fn exchange(
+        &self,
+        entry: &ServerEntry,
+        tool: &str,
+        call: ToolCall<'_>,
+        notes: &mut impl FnMut(CallNote),
+    ) -> Result<Raw, Refusal> {
+        let handle =
+            self.wharf.instance(&self.state, entry).ok_or_else(|| gone(&entry.name))?;
+        if self.wants_log_level() && !matches!(handle.status(), crate::model::Status::Running { .. }) {
+            self.tell_log_level_when_it_runs(&handle);
+        }
+        let (sender, mut heard) = mpsc::channel(1024);
+        let guard = self.state.call_begins(&entry.name, sender);
+        let params = with_name(call.params, tool);
+        let outgoing = Outgoing {
+            method: "tools/call",
+            params: Some(&params),
+            log_level: call.log_level,
+            progress: call.progress,
+        };
+        let redactor = self.wharf.redactor();
+        let clean = |raw: Raw| redactor.json(&raw).unwrap_or(raw);
+        let (progress, mut progressed) = mpsc::unbounded_channel();
+        let reply = {
+            // Both ends of this channel are in this task: what is put in is taken out at once.
+            let mut calling = std::pin::pin!(handle.call(outgoing, |p| drop(progress.send(p))));
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(note) = heard.recv() => notes(note),
+                    Some(raw) = progressed.recv() => notes(CallNote::Progress(clean(raw))),
+                    reply = &mut calling => break reply,
+                }
+            }
+        };
+        // What came before the reply is told before it.
+        while let Ok(note) = heard.try_recv() {
+            notes(note);
+        }
+        while let Ok(raw) = progressed.try_recv() {
+            notes(CallNote::Progress(clean(raw)));
+        }
+        drop(guard);
+        match reply {
+            Ok(result) => Ok(clean(result)),
+            Err(servers::CallError::Server { error, .. }) => {
+                Err(Refusal::Server(ErrorObject::from_raw(&clean(error.to_raw()))))
+            }
+            Err(error) => {
+                let text = redactor.text(&error.to_string()).into_owned();
+                Err(Refusal::Failed { text, error })
+            }
+        }
+    }
+
+    fn tell_log_level_when_it_runs(&self, handle: &servers::ServerHandle) {
+        let (session, handle) = (self.clone(), handle.clone());
+        self.wharf.0.context.tasks.spawn(async move {
+            if handle.runs().await {
+                session.pass_log_level(&handle).await;
+            }
+        });
+    }
+}
+
+fn gone(server: &ServerName) -> Refusal {
+    Refusal::Unavailable(format!("{server}: this MCP server was removed"))
+}
+
+/// The params with the server's own name for the tool; all else as it came.
+fn with_name(params: &RawValue, tool: &str) -> Raw {
+    let Ok(mut object) = Object::from_raw(params) else {
+        // Checked by the doors; a library caller gets the server's own complaint.
+        return params.to_owned();
+    };
+    if object.text("name").as_deref() == Some(tool) {
+        return params.to_owned();
+    }
+    object.set("name", raw(tool));
+    if !object.contains("arguments") {
+        object.set("arguments", empty_object());
+    }
+    object.to_raw()
+}

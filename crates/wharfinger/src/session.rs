@@ -1,0 +1,284 @@
+//! A session: one conversation of an agent.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::{broadcast, mpsc};
+use wharfinger_wire::json::{Object, raw};
+
+use crate::call::CallNote;
+use crate::catalog::Catalog;
+use crate::discover::Found;
+use crate::model::{AgentName, Declared, ServerName, SessionId, Transport};
+use crate::wharf::{Wharf, lock};
+
+/// What a session begins with.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Whose it is.
+    pub agent: AgentName,
+    /// Its id; unique.
+    pub id: SessionId,
+    /// What servers are told about its client.
+    pub declared: Declared,
+    /// Names of the host's own tools, which servers' tools never take (V47).
+    pub reserved: Vec<String>,
+}
+
+/// What a session hears between calls. A listener that is too slow loses the oldest.
+#[derive(Clone, Debug)]
+pub enum SessionNote {
+    /// A server's notification, redacted.
+    Notification {
+        /// From whom.
+        server: ServerName,
+        /// Its method.
+        method: String,
+        /// Its params.
+        params: Option<Arc<RawValue>>,
+    },
+}
+
+/// A conversation of an agent. Cheap to clone; ends when told to.
+#[derive(Clone)]
+pub struct Session {
+    pub(crate) wharf: Wharf,
+    pub(crate) state: Arc<SessionState>,
+}
+
+pub(crate) struct SessionState {
+    pub(crate) id: SessionId,
+    pub(crate) agent: AgentName,
+    pub(crate) declared: Declared,
+    pub(crate) reserved: Arc<[String]>,
+    /// The level a client of the handshake era asked for, by its rank.
+    log_level: Mutex<Option<usize>>,
+    notes: broadcast::Sender<SessionNote>,
+    /// Calls in flight, so that what a server says meanwhile goes to the call it most likely is about.
+    calls: Mutex<Vec<InFlight>>,
+}
+
+struct InFlight {
+    number: u64,
+    server: ServerName,
+    notes: mpsc::Sender<CallNote>,
+}
+
+/// Log levels, least severe first.
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+fn rank(level: &str) -> Option<usize> {
+    LEVELS.iter().position(|known| *known == level)
+}
+
+impl Wharf {
+    /// Begins a session, or gives the one of that id. Starts nothing.
+    pub fn session(&self, options: SessionOptions) -> Session {
+        let state = lock(&self.0.sessions)
+            .entry(options.id.clone())
+            .or_insert_with(|| {
+                Arc::new(SessionState {
+                    id: options.id,
+                    agent: options.agent,
+                    declared: options.declared,
+                    reserved: options.reserved.into(),
+                    log_level: Mutex::default(),
+                    notes: broadcast::Sender::new(256),
+                    calls: Mutex::default(),
+                })
+            })
+            .clone();
+        Session { wharf: self.clone(), state }
+    }
+
+    /// All sessions of an agent.
+    pub fn sessions_of(&self, agent: &AgentName) -> Vec<Session> {
+        let sessions = lock(&self.0.sessions);
+        let own = sessions.values().filter(|state| state.agent == *agent);
+        own.map(|state| Session { wharf: self.clone(), state: state.clone() }).collect()
+    }
+}
+
+impl Session {
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.state.id
+    }
+
+    /// Whose it is.
+    pub fn agent(&self) -> &AgentName {
+        &self.state.agent
+    }
+
+    /// The wharf it belongs to.
+    pub fn wharf(&self) -> &Wharf {
+        &self.wharf
+    }
+
+    /// The tools it may call. Servers that were never listed are listed now, all at once, for at most
+    /// [`Limits::list_wait`](crate::model::Limits::list_wait); what takes longer joins later, and
+    /// [`Wharf::generation`] tells.
+    pub async fn tools(&self) -> Arc<Catalog> {
+        let wait = self.wharf.limits().list_wait;
+        self.wharf.discover_all(&self.state.declared, wait).await;
+        self.known_tools()
+    }
+
+    /// The tools it may call, as far as they are known at this moment.
+    pub fn known_tools(&self) -> Arc<Catalog> {
+        self.wharf.catalog(&self.state.declared, &self.state.reserved)
+    }
+
+    /// What its servers say between calls, from now on.
+    pub fn notes(&self) -> broadcast::Receiver<SessionNote> {
+        self.state.notes.subscribe()
+    }
+
+    /// The least severe log messages it wants; false for a level that is none.
+    pub fn set_log_level(&self, level: &str) -> bool {
+        let Some(rank) = rank(level) else { return false };
+        *lock(&self.state.log_level) = Some(rank);
+        for handle in self.wharf.used_by(&self.state.id) {
+            let session = self.clone();
+            self.wharf.0.context.tasks.spawn(async move {
+                session.pass_log_level(&handle).await;
+            });
+        }
+        true
+    }
+
+    /// Tells a server of the handshake era the least severe level that any session of its instance wants.
+    pub(crate) async fn pass_log_level(&self, handle: &crate::servers::ServerHandle) {
+        let Some(rank) = *lock(&self.state.log_level) else { return };
+        let Some(description) = handle.description() else { return };
+        let capabilities = Object::from_raw(&description.capabilities).unwrap_or_default();
+        if description.version.is_modern() || !capabilities.contains("logging") {
+            return;
+        }
+        let params = raw(&json!({ "level": LEVELS[rank] }));
+        let outgoing = crate::servers::Outgoing {
+            method: "logging/setLevel",
+            params: Some(&params),
+            log_level: None,
+            progress: false,
+        };
+        if let Err(error) = handle.call(outgoing, |_| ()).await {
+            tracing::debug!("{error}");
+        }
+    }
+
+    /// Whether a log level was asked for, so that servers that start later hear of it.
+    pub(crate) fn wants_log_level(&self) -> bool {
+        lock(&self.state.log_level).is_some()
+    }
+
+    /// What the model should know: the prompt sections of active servers (V25), and a line for each server that is
+    /// not available, with its reason. Empty when there is nothing to say.
+    pub fn instructions(&self) -> String {
+        let mut text = String::new();
+        let mut missing = String::new();
+        let config = self.wharf.config();
+        for entry in config.servers.iter().filter(|entry| entry.enabled) {
+            let found = self.wharf.found(&entry.name, &self.state.declared);
+            match (&entry.transport, found) {
+                (Transport::Http { .. }, _) => {
+                    writeln!(missing, "- {}: remote servers come later", entry.name)
+                        .expect("a string takes everything");
+                }
+                (_, Some(Found::Known(_))) => {
+                    if let Some(section) = &entry.prompt_section {
+                        if !text.is_empty() {
+                            text.push_str("\n\n");
+                        }
+                        text.push_str(section);
+                    }
+                }
+                (_, Some(Found::Failed { reason, .. })) => {
+                    let reason = reason.lines().next().unwrap_or_default();
+                    writeln!(missing, "- {}: {reason}", entry.name)
+                        .expect("a string takes everything");
+                }
+                (_, Some(Found::Asking) | None) => {}
+            }
+        }
+        if !missing.is_empty() {
+            if !text.is_empty() {
+                text.push_str("\n\n");
+            }
+            text.push_str("These MCP servers are not available at the moment:\n");
+            text.push_str(missing.trim_end());
+        }
+        self.wharf.redactor().text(&text).into_owned()
+    }
+
+    /// Ends it: the instances that nobody else uses are stopped, and that is waited for (V60).
+    pub async fn end(&self) {
+        lock(&self.wharf.0.sessions).remove(&self.state.id);
+        self.wharf.release(&self.state.id).await;
+    }
+}
+
+impl SessionState {
+    /// A server said something. A call to it that runs hears it; else whoever listens to the session.
+    pub(crate) fn notice(
+        &self,
+        wharf: &Wharf,
+        server: &ServerName,
+        method: &str,
+        params: Option<&RawValue>,
+    ) {
+        if method == "notifications/message" && !self.wants(params) {
+            return;
+        }
+        let clean = params.map(|params| {
+            let clean = wharf.redactor().json(params);
+            Arc::from(clean.unwrap_or_else(|| params.to_owned()))
+        });
+        let calls = lock(&self.calls);
+        if let Some(call) = calls.iter().rev().find(|call| call.server == *server) {
+            let note = CallNote::Notification { method: method.to_owned(), params: clean };
+            // A client that does not read loses what does not fit.
+            call.notes.try_send(note).ok();
+        } else {
+            let note = SessionNote::Notification {
+                server: server.clone(),
+                method: method.to_owned(),
+                params: clean,
+            };
+            self.notes.send(note).ok();
+        }
+    }
+
+    fn wants(&self, params: Option<&RawValue>) -> bool {
+        let Some(least) = *lock(&self.log_level) else { return true };
+        let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
+        params.text("level").and_then(|level| rank(&level)).is_none_or(|rank| rank >= least)
+    }
+
+    /// From now on, what the server says goes to this call.
+    pub(crate) fn call_begins(
+        self: &Arc<Self>,
+        server: &ServerName,
+        notes: mpsc::Sender<CallNote>,
+    ) -> CallGuard {
+        let mut calls = lock(&self.calls);
+        let number = calls.last().map_or(0, |call| call.number + 1);
+        calls.push(InFlight { number, server: server.clone(), notes });
+        CallGuard { session: self.clone(), number }
+    }
+}
+
+/// A call in flight, until dropped.
+pub(crate) struct CallGuard {
+    session: Arc<SessionState>,
+    number: u64,
+}
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        lock(&self.session.calls).retain(|call| call.number != self.number);
+    }
+}
