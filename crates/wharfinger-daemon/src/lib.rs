@@ -1,3 +1,20 @@
-//! The doors over HTTP.
+//! The daemon: one process a home, that owns all servers and opens the doors to them over HTTP.
+//!
+//! - [`serve`]: from a home folder to a running daemon, and back to nothing left.
+//! - `gateway`: the MCP endpoint of each agent, over HTTP and over `wharf stdio`.
+//! - `api`: the admin API under `/api`.
+//! - [`client`]: a client of that API.
 
+#![warn(missing_docs)]
+
+mod api;
 pub mod client;
+mod gateway;
+mod home;
+mod http;
+mod serve;
+mod settings;
+
+pub use api::openapi;
+pub use home::{Home, HomeError};
+pub use serve::{Options, Ready, ServeError, serve};

@@ -10,6 +10,7 @@ use crate::model::{AgentName, Declared, ServerEntry, Source, Status, Transport, 
 use crate::wharf::Wharf;
 
 /// A server at a glance.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -35,6 +36,7 @@ pub struct Report {
 }
 
 /// A tool, briefly.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolReport {
@@ -47,6 +49,7 @@ pub struct ToolReport {
 }
 
 /// A server in full.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {

@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use crate::model::{AgentName, ServerName, Status};
 
 /// Something that happened.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
@@ -19,6 +20,7 @@ pub struct Event {
 }
 
 /// What can happen.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "event")]
 pub enum EventKind {

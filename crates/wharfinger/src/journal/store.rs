@@ -209,35 +209,6 @@ impl Store {
     pub async fn remove_agent(&self, name: String) -> Result<bool, StoreError> {
         self.run(move |db| Ok(db.execute("DELETE FROM agents WHERE name = ?1", [&name])? > 0)).await
     }
-
-    /// Variables remembered from an earlier start.
-    pub async fn environment(&self) -> Result<Vec<(String, String)>, StoreError> {
-        self.run(|db| {
-            db.prepare_cached("SELECT name, value FROM environment")?
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect()
-        })
-        .await
-    }
-
-    /// Replaces the remembered variables.
-    pub async fn keep_environment(
-        &self,
-        variables: Vec<(String, String)>,
-    ) -> Result<(), StoreError> {
-        self.run(move |db| {
-            let transaction = db.transaction()?;
-            transaction.execute("DELETE FROM environment", [])?;
-            for (name, value) in variables {
-                transaction.execute(
-                    "INSERT OR REPLACE INTO environment(name, value) VALUES (?1, ?2)",
-                    [name, value],
-                )?;
-            }
-            transaction.commit()
-        })
-        .await
-    }
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
@@ -253,8 +224,7 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
              CREATE INDEX discovery_server ON discovery(server);
              CREATE TABLE names(server TEXT NOT NULL, tool TEXT NOT NULL, nth INTEGER NOT NULL,
                  exposed TEXT NOT NULL, PRIMARY KEY(server, tool, nth));
-             CREATE TABLE agents(name TEXT PRIMARY KEY, created INTEGER NOT NULL);
-             CREATE TABLE environment(name TEXT PRIMARY KEY, value TEXT NOT NULL);",
+             CREATE TABLE agents(name TEXT PRIMARY KEY, created INTEGER NOT NULL);",
         )?;
         transaction.pragma_update(None, "user_version", SCHEMA)?;
         transaction.commit()?;
@@ -286,7 +256,6 @@ mod tests {
             let agent = AgentRow { name: "default".into(), created: 1 };
             assert!(store.add_agent(agent.clone()).await.unwrap());
             assert!(!store.add_agent(agent).await.unwrap());
-            store.keep_environment(vec![("A".into(), "1".into())]).await.unwrap();
         }
         let store = Store::open(&path).unwrap();
         assert_eq!(store.discovery("k".into()).await.unwrap(), Some(row));
@@ -294,7 +263,6 @@ mod tests {
         assert_eq!(store.names("s".into()).await.unwrap(), [name]);
         assert_eq!(store.agents().await.unwrap().len(), 1);
         assert!(store.remove_agent("default".into()).await.unwrap());
-        assert_eq!(store.environment().await.unwrap(), [("A".to_owned(), "1".to_owned())]);
         store.forget_discoveries("s".into()).await.unwrap();
         assert_eq!(store.discovery("k".into()).await.unwrap(), None);
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{Place, ServerName};
 
 /// Which of the sources a server comes from; the first one wins a name (V3).
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use serde::Serialize;
 
 /// Where a configured value came from.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "in")]
 pub enum Place {
     /// A line (counted from 1) of a file.
     File {
         /// As it was given to the loader, normally a path.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         file: Arc<str>,
         /// Counted from 1.
         line: usize,
@@ -19,6 +21,7 @@ pub enum Place {
     /// An environment variable.
     Environment {
         /// As it is set, in its own case.
+        #[cfg_attr(feature = "openapi", schema(value_type = String))]
         variable: Arc<str>,
     },
     /// The Playwright preset.
@@ -42,6 +45,7 @@ impl fmt::Display for Place {
 }
 
 /// How bad it is.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -52,6 +56,7 @@ pub enum Severity {
 }
 
 /// One complaint about configuration (V23).
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {

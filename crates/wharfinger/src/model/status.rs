@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 /// How a process ended.
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Exit {
@@ -31,6 +32,7 @@ impl fmt::Display for Exit {
 }
 
 /// The state of a server as `/mcp` shows it (V69).
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "state")]
 pub enum Status {

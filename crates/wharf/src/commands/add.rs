@@ -1,0 +1,148 @@
+//! `wharf add`
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use wharfinger::config::{PastedError, pasted};
+
+use super::read;
+use crate::World;
+use crate::cli::{Add, is_block};
+use crate::failure::{Exit, Failure};
+use crate::ui::{count, read_input};
+
+#[derive(Deserialize)]
+struct Added {
+    name: String,
+    tools: Option<usize>,
+    error: Option<String>,
+}
+
+pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
+    let servers = servers(&add)?;
+    let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+    let body = json!({"servers": servers, "replace": add.replace});
+    let client = world.paths.client();
+    let what = format!("starting {} to list its tools", names.join(", "));
+    let value = world.ui.wait(&what, client.post("/api/servers", Some(&body))).await?;
+    let added: Vec<Added> = read(&value["servers"])?;
+    if world.ui.json {
+        world.ui.answer_json(&value)?;
+    } else {
+        tell(world, &added, &value)?;
+    }
+    if added.iter().any(|server| server.error.is_some()) {
+        return Err(Failure::Known(Exit::Failed));
+    }
+    Ok(())
+}
+
+fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
+    for Added { name, tools, error } in added {
+        let tools = match (tools, error) {
+            (Some(tools), _) => count(*tools, "tool"),
+            (None, Some(_)) => "but its tools can't be listed".to_owned(),
+            (None, None) => "no tools listed yet".to_owned(),
+        };
+        world.ui.answer(&format!("added {name}: {tools}"))?;
+    }
+    for problem in value["problems"].as_array().into_iter().flatten() {
+        let text = |key: &str| problem[key].as_str().unwrap_or_default();
+        world.ui.warn(&format!("{}: {}", text("key"), text("message")));
+    }
+    for Added { name, error, .. } in added {
+        if let Some(error) = error {
+            world.ui.warn(&format!("{name}: {error}"));
+            world.ui.hint(&format!(
+                "`wharf logs {name}` shows what it wrote; `wharf add --replace {name} …` corrects the entry, \
+                 `wharf remove {name}` removes it"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Entries by name, with every member that was given.
+fn servers(add: &Add) -> Result<BTreeMap<String, Value>, Failure> {
+    let block = match (add.name.as_str(), add.command.as_slice()) {
+        ("-", []) => Some(read_input().map_err(|error| {
+            Failure::usage("can't read standard input").because(&error)
+        })?),
+        (text, []) if is_block(text) => Some(text.to_owned()),
+        (name, [entry]) if entry.trim_start().starts_with('{') => {
+            Some(format!("{{{}: {entry}}}", Value::from(name)))
+        }
+        (name, []) => return Err(nothing_to_run(name)),
+        (_, [_, ..]) => None,
+    };
+    let mut servers = BTreeMap::new();
+    match block {
+        None => {
+            let entry = json!({"command": add.command[0], "args": add.command[1..]});
+            servers.insert(add.name.clone(), entry);
+        }
+        Some(text) => {
+            for server in pasted(&text).map_err(refused)? {
+                // The daemon finds the same, and says it in its answer.
+                drop(server.problems);
+                servers.insert(server.entry.name.to_string(), server.json);
+            }
+        }
+    }
+    for entry in servers.values_mut() {
+        let Value::Object(entry) = entry else { continue };
+        options(add, entry);
+    }
+    Ok(servers)
+}
+
+/// What the options say goes over what a block says.
+fn options(add: &Add, entry: &mut Map<String, Value>) {
+    if !add.env.is_empty() {
+        let env = entry.entry("env").or_insert_with(|| json!({}));
+        if !env.is_object() {
+            *env = json!({});
+        }
+        for (key, value) in &add.env {
+            env[key] = json!(value);
+        }
+    }
+    if let Some(prefix) = &add.prefix {
+        entry.insert("toolPrefix".into(), json!(prefix));
+    }
+    if let Some(cwd) = &add.cwd {
+        entry.insert("cwd".into(), json!(cwd));
+    }
+    if add.parallel {
+        entry.insert("parallel".into(), json!(true));
+    }
+    if add.disabled {
+        entry.insert("enabled".into(), json!(false));
+    }
+}
+
+fn nothing_to_run(name: &str) -> Failure {
+    Failure::usage(format!("nothing to run for `{name}`"))
+        .hint(format!("put the command after `--`: `wharf add {name} -- npx -y some-mcp-server`"))
+}
+
+fn refused(error: PastedError) -> Failure {
+    match error {
+        PastedError::Syntax { line, message } => {
+            Failure::usage(format!("the block is not JSON: line {line}: {message}"))
+        }
+        PastedError::Nothing => Failure::usage("there is no server in the block")
+            .hint("it should look like `{\"mcpServers\": {\"name\": {\"command\": \"npx\", \"args\": []}}}`"),
+        PastedError::Invalid(problems) => {
+            let mut problems = problems.into_iter().map(|p| (format!("{}: {}", p.key, p.message), p.hint));
+            let (first, hint) = problems.next().unwrap_or_default();
+            let rest = problems.map(|(text, _)| format!("\n{text}"));
+            let failure = Failure::usage(rest.fold(first, |text, line| text + &line));
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        }
+    }
+}

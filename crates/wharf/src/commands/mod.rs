@@ -1,0 +1,102 @@
+//! One file a command: it asks the daemon, and says what came of it.
+
+mod add;
+mod agent;
+mod arguments;
+mod call;
+mod config;
+pub(crate) mod docs;
+mod list;
+mod logs;
+mod mcp;
+mod places;
+mod server;
+mod status;
+mod stdio;
+mod stop;
+mod tools;
+mod up;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::runtime::Builder;
+
+use crate::World;
+use crate::cli::Command;
+use crate::failure::Failure;
+
+/// Runs a command to its end.
+pub(crate) fn run(world: &World, command: Command) -> Result<(), Failure> {
+    // Only the daemon has work for more than one thread.
+    let mut builder = match &command {
+        Command::Up(up) if !up.background => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    let runtime = builder
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("can't start the runtime").because(&error))?;
+    let outcome = runtime.block_on(dispatch(world, command));
+    // A read of standard input may still wait, on a thread of its own.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
+    match command {
+        Command::Up(up) => up::run(world, up).await,
+        Command::Status => status::run(world).await,
+        Command::Stop(stop) => stop::run(world, stop.name.as_deref()).await,
+        Command::Add(add) => add::run(world, add).await,
+        Command::List(agent) => list::run(world, &agent.agent).await,
+        Command::Show(show) => server::show(world, &show.name, &show.agent.agent).await,
+        Command::Remove(named) => server::remove(world, &named.name).await,
+        Command::Enable(named) => server::change(world, &named.name, "enable", None).await,
+        Command::Disable(named) => server::change(world, &named.name, "disable", None).await,
+        Command::Restart(restart) => {
+            server::change(world, &restart.name, "restart", restart.agent.as_deref()).await
+        }
+        Command::Logs(logs) => logs::run(world, logs).await,
+        Command::Tools(tools) => tools::run(world, &tools.agent.agent, tools.schema).await,
+        Command::Call(call) => call::run(world, call).await,
+        Command::Mcp(mcp) => mcp::run(world, &mcp.words, &mcp.agent.agent).await,
+        Command::Stdio(agent) => stdio::run(world, &agent.agent).await,
+        Command::Agent(command) => agent::run(world, command).await,
+        Command::Config(command) => config::run(world, command),
+        Command::Guard(_) | Command::Completions(_) | Command::Man(_) | Command::Docs => {
+            unreachable!("these need neither home nor runtime, so `main` runs them")
+        }
+    }
+}
+
+/// A part of a path or query of the admin API.
+fn part(text: &str) -> String {
+    let mut part = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            part.push(char::from(byte));
+        } else {
+            part.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    part
+}
+
+/// An answer of the daemon, as the type that a command prints.
+fn read<T: DeserializeOwned>(value: &Value) -> Result<T, Failure> {
+    T::deserialize(value).map_err(|error| {
+        Failure::failed("the daemon's answer is not understood")
+            .because(&error)
+            .hint("it may be of another version; `wharf stop` and `wharf up` start this one")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_one_part_of_a_path() {
+        assert_eq!(part("io.github.a/b c%é"), "io.github.a%2Fb%20c%25%C3%A9");
+    }
+}

@@ -1,0 +1,126 @@
+//! `wharf show`, `remove`, `enable`, `disable`, `restart`, `stop NAME`: about one server.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{part, read};
+use crate::World;
+use crate::failure::Failure;
+use crate::ui::{count, first_line, plain};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Details {
+    name: String,
+    status_text: String,
+    command: String,
+    error: Option<String>,
+    place: String,
+    cwd: Option<String>,
+    #[serde(default)]
+    env_names: Vec<String>,
+    protocol: Option<String>,
+    #[serde(default)]
+    server_info: Value,
+    #[serde(default)]
+    tool_names: Vec<Tool>,
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    stderr_tail: Vec<String>,
+    pid: Option<u32>,
+    #[serde(default)]
+    tools: Option<usize>,
+}
+
+#[derive(Deserialize)]
+struct Tool {
+    name: String,
+    tool: String,
+    description: String,
+}
+
+/// Server and state, what every change of one is answered with.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    name: String,
+    status_text: String,
+}
+
+pub(super) async fn show(world: &World, name: &str, agent: &str) -> Result<(), Failure> {
+    let path = format!("/api/servers/{}?agent={}", part(name), part(agent));
+    let value = world.paths.client().get(&path).await?;
+    if world.ui.json {
+        return Ok(world.ui.answer_json(&value)?);
+    }
+    let details: Details = read(&value)?;
+    world.ui.answer(&in_full(&details))?;
+    Ok(())
+}
+
+fn in_full(details: &Details) -> String {
+    let mut lines = vec![];
+    let mut line = |label: &str, value: &str| {
+        if !value.is_empty() {
+            lines.push(format!("{label:10}{}", value.replace('\n', "\n          ")));
+        }
+    };
+    line("name", &details.name);
+    line("status", &details.status_text);
+    line("pid", &details.pid.map(|pid| pid.to_string()).unwrap_or_default());
+    line("error", details.error.as_deref().unwrap_or_default());
+    line("command", &details.command);
+    line("env", &details.env_names.join(", "));
+    line("cwd", details.cwd.as_deref().unwrap_or_default());
+    line("from", &details.place);
+    let info = &details.server_info;
+    let info = match info["name"].as_str() {
+        Some(name) => format!("{name} {}", plain(&info["version"])),
+        None => info.as_str().unwrap_or_default().to_owned(),
+    };
+    line("server", &info);
+    line("protocol", details.protocol.as_deref().unwrap_or_default());
+    let count = details.tools.map_or_else(|| "not listed yet".to_owned(), |tools| count(tools, "tool"));
+    line("tools", &count);
+    let width = details.tool_names.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
+    lines.extend(details.tool_names.iter().map(|tool| {
+        let own = if tool.name == tool.tool { String::new() } else { format!(" ({})", tool.tool) };
+        let line = format!("  {:width$}{own}  {}", tool.name, first_line(&tool.description, 80));
+        line.trim_end().to_owned()
+    }));
+    lines.extend(details.warnings.iter().map(|warning| format!("warning   {warning}")));
+    if !details.stderr_tail.is_empty() {
+        lines.push("last words on standard error".to_owned());
+        lines.extend(details.stderr_tail.iter().map(|line| format!("  {line}")));
+    }
+    lines.join("\n")
+}
+
+pub(super) async fn remove(world: &World, name: &str) -> Result<(), Failure> {
+    let path = format!("/api/servers/{}", part(name));
+    let removing = async { world.paths.client().delete(&path).await };
+    world.ui.wait(&format!("stopping {name}"), removing).await?;
+    if world.ui.json {
+        return Ok(world.ui.answer_json(&json!({"removed": name}))?);
+    }
+    Ok(world.ui.answer(&format!("removed {name}"))?)
+}
+
+/// `enable`, `disable`, `restart` or `stop`.
+pub(super) async fn change(
+    world: &World,
+    name: &str,
+    verb: &str,
+    agent: Option<&str>,
+) -> Result<(), Failure> {
+    let agent = agent.map(|agent| format!("?agent={}", part(agent))).unwrap_or_default();
+    let path = format!("/api/servers/{}/{verb}{agent}", part(name));
+    let client = world.paths.client();
+    let value = world.ui.wait(&format!("{verb} {name}"), client.post(&path, None)).await?;
+    if world.ui.json {
+        return Ok(world.ui.answer_json(&value)?);
+    }
+    let report: Report = read(&value)?;
+    Ok(world.ui.answer(&format!("{}: {}", report.name, report.status_text))?)
+}

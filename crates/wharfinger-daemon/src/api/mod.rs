@@ -1,0 +1,95 @@
+//! The admin API under `/api`: JSON in and out, problem JSON for errors, one event stream, an OpenAPI document.
+//!
+//! On the socket in the home it needs no token; over TCP the owner's.
+
+mod agents;
+mod calls;
+mod events;
+mod problem;
+mod servers;
+mod status;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use utoipa::OpenApi;
+
+use crate::http::{Way, bearer};
+use crate::serve::Daemon;
+pub(crate) use problem::ApiError;
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Wharfinger admin API", description = "What an owner can do with a running daemon."),
+    paths(
+        status::status, status::stop,
+        servers::list, servers::show, servers::add, servers::remove, servers::enable,
+        servers::disable, servers::restart, servers::stop, servers::discover, servers::logs,
+        servers::tools,
+        agents::list, agents::show, agents::add, agents::remove, agents::endpoint, agents::mcp,
+        agents::mcp_restart,
+        calls::call, events::events,
+    )
+)]
+struct Document;
+
+/// The OpenAPI document, as it is committed.
+pub fn openapi() -> String {
+    let mut text = Document::openapi().to_pretty_json().expect("the document serializes");
+    text.push('\n');
+    text
+}
+
+pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
+    let one = "/api/servers/{name}";
+    Router::new()
+        .route("/api/status", get(status::status))
+        .route("/api/stop", post(status::stop))
+        .route("/api/openapi.json", get(document))
+        .route("/api/events", get(events::events))
+        .route("/api/tools", get(servers::tools))
+        .route("/api/servers", get(servers::list).post(servers::add))
+        .route(one, get(servers::show).delete(servers::remove))
+        .route(&format!("{one}/enable"), post(servers::enable))
+        .route(&format!("{one}/disable"), post(servers::disable))
+        .route(&format!("{one}/restart"), post(servers::restart))
+        .route(&format!("{one}/stop"), post(servers::stop))
+        .route(&format!("{one}/discover"), post(servers::discover))
+        .route(&format!("{one}/logs"), get(servers::logs))
+        .route("/api/agents", get(agents::list).post(agents::add))
+        .route("/api/agents/{agent}", get(agents::show).delete(agents::remove))
+        .route("/api/agents/{agent}/endpoint", get(agents::endpoint))
+        .route("/api/agents/{agent}/mcp", get(agents::mcp))
+        .route("/api/agents/{agent}/mcp/restart", post(agents::mcp_restart))
+        .route("/api/agents/{agent}/call", post(calls::call))
+        .route("/api/{*rest}", axum::routing::any(unknown))
+        .layer(from_fn_with_state(daemon.clone(), owner_only))
+}
+
+async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi()).into_response()
+}
+
+async fn unknown(request: Request) -> ApiError {
+    ApiError::unknown(format!("there is no {}", request.uri().path()))
+}
+
+/// Over TCP, only who has the owner's token.
+async fn owner_only(State(daemon): State<Arc<Daemon>>, request: Request, next: Next) -> Response {
+    let trusted = request.extensions().get::<Way>() == Some(&Way::Socket)
+        || bearer(request.headers()).is_some_and(|token| daemon.tokens.is(None, token));
+    if trusted {
+        return next.run(request).await;
+    }
+    let error = ApiError::new(StatusCode::UNAUTHORIZED, "this needs the owner's bearer token")
+        .with_hint("it lies in `tokens/owner` in the home of the daemon");
+    let mut response = error.into_response();
+    let challenge = axum::http::HeaderValue::from_static("Bearer realm=\"wharfinger\"");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    response
+}

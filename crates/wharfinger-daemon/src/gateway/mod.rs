@@ -1,0 +1,150 @@
+//! The MCP endpoint of each agent: `/agents/<agent>/mcp` over HTTP, `/agents/<agent>/stdio` for `wharf stdio`.
+//!
+//! Both eras at once. What a method does is in `answer`; how it travels is in `post`, `stream` and `pump`.
+
+mod answer;
+mod client;
+mod envelope;
+mod listen;
+mod post;
+mod pump;
+mod reply;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Path, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, post};
+use wharfinger::model::AgentName;
+
+use crate::http::{Way, bearer};
+use crate::serve::Daemon;
+use client::Client;
+
+/// Clients of the handshake era over HTTP, by their session's id.
+#[derive(Default)]
+pub(crate) struct State {
+    clients: Mutex<HashMap<String, Arc<Client>>>,
+}
+
+impl State {
+    fn clients(&self) -> MutexGuard<'_, HashMap<String, Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(crate) fn router() -> Router<Arc<Daemon>> {
+    Router::new()
+        .route("/agents/{agent}/mcp", any(endpoint))
+        .route("/agents/{agent}/stdio", post(pump::upgrade))
+}
+
+/// The endpoint: who is asked for, whether the caller may, then by HTTP method.
+async fn endpoint(
+    axum::extract::State(daemon): axum::extract::State<Arc<Daemon>>,
+    Path(agent): Path<String>,
+    axum::Extension(way): axum::Extension<Way>,
+    request: Request,
+) -> Response {
+    let agent = match admit(&daemon, &agent, way, request.headers()) {
+        Ok(agent) => agent,
+        Err(refusal) => return *refusal,
+    };
+    match request.method().as_str() {
+        "POST" => post::handle(daemon, agent, request).await,
+        "GET" => stream::handle(&daemon, &agent, request.headers()),
+        "DELETE" => end(&daemon, &agent, request.headers()).await,
+        _ => {
+            let allow = [(header::ALLOW, "POST, GET, DELETE")];
+            (StatusCode::METHOD_NOT_ALLOWED, allow).into_response()
+        }
+    }
+}
+
+/// An agent's own token opens its endpoint; so does the owner's, and the socket in the home.
+fn admit(
+    daemon: &Daemon,
+    agent: &str,
+    way: Way,
+    headers: &HeaderMap,
+) -> Result<AgentName, Box<Response>> {
+    let known = daemon.wharf.agent(agent);
+    let trusted = way == Way::Socket
+        || bearer(headers).is_some_and(|token| {
+            daemon.tokens.is(None, token)
+                || known.as_ref().is_ok_and(|agent| daemon.tokens.is(Some(agent), token))
+        });
+    if !trusted {
+        let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"wharfinger\"")];
+        let text = "this endpoint needs the agent's bearer token; `wharf agent endpoint` prints it\n";
+        return Err(Box::new((StatusCode::UNAUTHORIZED, challenge, text).into_response()));
+    }
+    known.map_err(|error| {
+        Box::new((StatusCode::NOT_FOUND, format!("{error}\n")).into_response())
+    })
+}
+
+/// A client of the handshake era says goodbye.
+async fn end(daemon: &Daemon, agent: &AgentName, headers: &HeaderMap) -> Response {
+    match find(daemon, agent, headers) {
+        Ok(client) => {
+            daemon.gateway.clients().remove(client.session().id().as_str());
+            client.end().await;
+            StatusCode::OK.into_response()
+        }
+        Err(refusal) => *refusal,
+    }
+}
+
+/// The client whose session a request names.
+fn find(
+    daemon: &Daemon,
+    agent: &AgentName,
+    headers: &HeaderMap,
+) -> Result<Arc<Client>, Box<Response>> {
+    let id = headers.get(wharfinger_wire::server::SESSION_ID).and_then(|id| id.to_str().ok());
+    let Some(id) = id else {
+        return Err(Box::new(reply::refuse(
+            StatusCode::BAD_REQUEST,
+            None,
+            -32000,
+            "the header Mcp-Session-Id is missing",
+        )));
+    };
+    let client = daemon.gateway.clients().get(id).cloned();
+    client.filter(|client| client.session().agent() == agent).ok_or_else(|| {
+        Box::new(reply::refuse(
+            StatusCode::NOT_FOUND,
+            None,
+            -32001,
+            "the session was not found; it may have ended, so begin another with initialize",
+        ))
+    })
+}
+
+/// Ends sessions whose clients have not been heard of for long, and all of them when the daemon stops.
+pub(crate) async fn expire(daemon: Arc<Daemon>) {
+    let idle = daemon.wharf.limits().session_idle;
+    let look = (idle / 10).clamp(Duration::from_millis(100), Duration::from_secs(60));
+    while daemon.stop.run_until_cancelled(tokio::time::sleep(look)).await.is_some() {
+        let old: Vec<Arc<Client>> = {
+            let mut clients = daemon.gateway.clients();
+            let old: Vec<_> =
+                clients.values().filter(|client| client.is_idle(idle)).cloned().collect();
+            for client in &old {
+                clients.remove(client.session().id().as_str());
+            }
+            old
+        };
+        for client in old {
+            tracing::info!(session = %client.session().id(), "ended, as its client is gone");
+            client.end().await;
+        }
+    }
+    daemon.gateway.clients().clear();
+}

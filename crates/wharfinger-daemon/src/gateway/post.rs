@@ -1,0 +1,343 @@
+//! `POST` to the endpoint: one message, or a batch where the version has them.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use wharfinger::SessionOptions;
+use wharfinger::model::{AgentName, Declared, SessionId};
+use wharfinger_wire::era::Version;
+use wharfinger_wire::json::{Object, Raw};
+use wharfinger_wire::message::{
+    self, ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id, METHOD_NOT_FOUND, Message,
+};
+use wharfinger_wire::server::{PROTOCOL_VERSION_HEADER, RequestMeta, SESSION_ID};
+
+use super::answer::{self, Question};
+use super::client::Client;
+use super::reply::{Frame, accepted, json, refuse, respond};
+use super::{envelope, find, listen};
+use crate::home::random_hex;
+use crate::serve::Daemon;
+
+/// Progress and log messages of one request that wait for its client to read.
+pub(super) const FRAMES: usize = 1024;
+
+/// Reads the body within its limit, and answers by era.
+pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
+        let text = "the content type must be application/json";
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, -32000, text);
+    }
+    let limit = daemon.wharf.limits().body_bytes;
+    let mut limited = Request::from_parts(axum::http::Request::new(()).into_parts().0, body);
+    axum::extract::DefaultBodyLimit::max(limit).apply(&mut limited);
+    let body = match Bytes::from_request(limited, &()).await {
+        Ok(body) => body,
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            let text = format!("the request is larger than {limit} bytes");
+            return refuse(StatusCode::PAYLOAD_TOO_LARGE, None, -32000, &text);
+        }
+        Err(_) => return StatusCode::BAD_REQUEST.into_response(),
+    };
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        return batch(&daemon, &agent, &parts.headers, &body).await;
+    }
+    let message = match message::parse(&body) {
+        Ok(message) => message,
+        Err(odd) => {
+            return refuse(StatusCode::BAD_REQUEST, odd.id.as_ref(), odd.code, &odd.reason);
+        }
+    };
+    one(&daemon, &agent, &parts.headers, message).await
+}
+
+async fn one(
+    daemon: &Arc<Daemon>,
+    agent: &AgentName,
+    headers: &HeaderMap,
+    message: Message<'_>,
+) -> Response {
+    let has_session = headers.contains_key(SESSION_ID);
+    match message {
+        Message::Request { id, method, params } => {
+            let meta = RequestMeta::read(params);
+            if envelope::is_stateless(&meta, headers, has_session) {
+                return stateless(daemon, agent, headers, &id, &method, params, meta).await;
+            }
+            if method == "initialize" {
+                return initialize(daemon, agent, headers, &id, params);
+            }
+            let client = match known(daemon, agent, headers, Some(&id)) {
+                Ok(client) => client,
+                Err(refusal) => return *refusal,
+            };
+            let (frames, receiver) = mpsc::channel(FRAMES);
+            ask(daemon, &client, &id, &method, params, meta, frames);
+            named(respond(receiver).await, &client)
+        }
+        Message::Notification { method, params } => {
+            let modern = headers.get(PROTOCOL_VERSION_HEADER).is_some_and(|version| {
+                version.to_str().ok().and_then(Version::parse).is_some_and(Version::is_modern)
+            });
+            // In the stateless era, a request is taken back by closing its response.
+            if modern {
+                return accepted();
+            }
+            match known(daemon, agent, headers, None) {
+                Ok(client) => {
+                    notified(&client, &method, params);
+                    accepted()
+                }
+                Err(refusal) => *refusal,
+            }
+        }
+        // Nothing is asked of clients yet that they could answer.
+        Message::Response { .. } => match known(daemon, agent, headers, None) {
+            Ok(_) => accepted(),
+            Err(refusal) => *refusal,
+        },
+    }
+}
+
+/// What a client tells.
+pub(super) fn notified(client: &Client, method: &str, params: Option<&RawValue>) {
+    client.touch();
+    if method == "notifications/cancelled" {
+        let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
+        if let Some(id) = params.get("requestId").and_then(Id::parse) {
+            client.cancel(&id);
+        }
+    }
+}
+
+/// The client of the session, whose version header must be one that is known.
+fn known(
+    daemon: &Daemon,
+    agent: &AgentName,
+    headers: &HeaderMap,
+    id: Option<&Id>,
+) -> Result<Arc<Client>, Box<Response>> {
+    let client = find(daemon, agent, headers)?;
+    let version = headers.get(PROTOCOL_VERSION_HEADER).map(|version| version.to_str());
+    if let Some(version) = version
+        && version.ok().and_then(Version::parse).is_none()
+    {
+        let known: Vec<_> = Version::ALL.into_iter().map(Version::as_str).collect();
+        let text = format!("unsupported protocol version; known: {}", known.join(", "));
+        return Err(Box::new(refuse(StatusCode::BAD_REQUEST, id, -32000, &text)));
+    }
+    client.touch();
+    Ok(client)
+}
+
+/// Begins a session of the handshake era.
+fn initialize(
+    daemon: &Arc<Daemon>,
+    agent: &AgentName,
+    headers: &HeaderMap,
+    id: &Id,
+    params: Option<&RawValue>,
+) -> Response {
+    if headers.contains_key(SESSION_ID) && find(daemon, agent, headers).is_ok() {
+        let text = "this session is initialized already";
+        return refuse(StatusCode::BAD_REQUEST, Some(id), INVALID_REQUEST, text);
+    }
+    let version = match answer::requested_version(params) {
+        Ok(version) => version,
+        Err(error) => return json(StatusCode::OK, message::error(Some(id), &error)),
+    };
+    let limit = daemon.wharf.limits().sessions;
+    let open = daemon.gateway.clients().values().filter(|c| c.session().agent() == agent).count();
+    if open >= limit {
+        let text = format!("{limit} sessions of this agent are open already");
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, Some(id), INTERNAL_ERROR, &text);
+    }
+    let client = Arc::new(begin(daemon, agent, version, client_info(params).as_deref()));
+    let session = client.session().id().to_string();
+    daemon.gateway.clients().insert(session, client.clone());
+    let reply = message::result(id, &answer::initialize(&client));
+    named(json(StatusCode::OK, reply), &client)
+}
+
+/// A client with a session of its own, whose servers begin to be listed.
+pub(super) fn begin(
+    daemon: &Arc<Daemon>,
+    agent: &AgentName,
+    version: Version,
+    info: Option<&RawValue>,
+) -> Client {
+    let session = daemon.wharf.session(SessionOptions {
+        agent: agent.clone(),
+        id: SessionId::new(&random_hex()[..32]).expect("hex is visible ASCII"),
+        declared: Declared::default(),
+        reserved: vec![],
+    });
+    let listing = session.clone();
+    // Servers that were never listed start to be now, so that the first `tools/list` waits less.
+    daemon.tasks.spawn(async move { drop(listing.tools().await) });
+    Client::new(session, version, &answer::client_name(info))
+}
+
+/// `clientInfo` of an `initialize`.
+pub(super) fn client_info(params: Option<&RawValue>) -> Option<Raw> {
+    let params = Object::from_raw(params?).ok()?;
+    params.get("clientInfo").map(ToOwned::to_owned)
+}
+
+fn named(mut response: Response, client: &Client) -> Response {
+    if let Ok(id) = HeaderValue::from_str(client.session().id().as_str()) {
+        response.headers_mut().insert(SESSION_ID, id);
+    }
+    response
+}
+
+/// Runs a request of the handshake era on a task of its own: a client that hangs up has not taken it back.
+pub(super) fn ask(
+    daemon: &Arc<Daemon>,
+    client: &Arc<Client>,
+    id: &Id,
+    method: &str,
+    params: Option<&RawValue>,
+    meta: RequestMeta,
+    frames: mpsc::Sender<Frame>,
+) {
+    let Some(running) = client.begin(id) else {
+        let error = ErrorObject::new(INTERNAL_ERROR, "too many requests of this session run already");
+        frames.try_send(Frame::Reply(StatusCode::OK, message::error(Some(id), &error))).ok();
+        return;
+    };
+    let (client, id, method) = (client.clone(), id.clone(), method.to_owned());
+    let params = params.map(ToOwned::to_owned);
+    let stop = daemon.stop.clone();
+    daemon.tasks.spawn(async move {
+        let question =
+            Question { client: &client, method: &method, params: params.as_deref(), meta: &meta };
+        let told = |note| drop(frames.try_send(Frame::Note(note)));
+        let answered = tokio::select! {
+            answered = question.answer(told) => answered,
+            () = running.cancelled.cancelled() => return,
+            () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
+        };
+        drop(running);
+        frames.send(Frame::Reply(StatusCode::OK, reply(&id, answered))).await.ok();
+    });
+}
+
+/// A message from an answer.
+pub(super) fn reply(id: &Id, answered: Result<Raw, ErrorObject>) -> Vec<u8> {
+    match answered {
+        Ok(result) => message::result(id, &result),
+        Err(error) => message::error(Some(id), &error),
+    }
+}
+
+/// A request of the stateless era: all it needs is in it.
+async fn stateless(
+    daemon: &Arc<Daemon>,
+    agent: &AgentName,
+    headers: &HeaderMap,
+    id: &Id,
+    method: &str,
+    params: Option<&RawValue>,
+    meta: RequestMeta,
+) -> Response {
+    let refused = |error: &ErrorObject| {
+        json(envelope::status(error.code), message::error(Some(id), error))
+    };
+    if !meta.enveloped || meta.capabilities.is_none() {
+        return envelope::check_meta(&meta).map_or_else(|error| refused(&error), |_| accepted());
+    }
+    let checked = envelope::check_headers(headers, &meta, method, params)
+        .and_then(|()| envelope::check_meta(&meta));
+    let version = match checked {
+        Ok(version) => version,
+        Err(error) => return refused(&error),
+    };
+    let session = daemon.wharf.session(SessionOptions {
+        agent: agent.clone(),
+        id: SessionId::new(&format!("stateless-{agent}")).expect("an agent's name is visible ASCII"),
+        declared: Declared::default(),
+        reserved: vec![],
+    });
+    let name = answer::client_name(meta.client_info.as_deref());
+    let client = Arc::new(Client::new(session, version, &name));
+    if method == "subscriptions/listen" {
+        return listen::over_http(daemon, &client, id, params);
+    }
+    if !matches!(method, "server/discover" | "tools/list" | "tools/call") {
+        let error = ErrorObject::new(METHOD_NOT_FOUND, format!("method not found: {method}"));
+        return refused(&error);
+    }
+    let (frames, receiver) = mpsc::channel(FRAMES);
+    let (id, method) = (id.clone(), method.to_owned());
+    let params = params.map(ToOwned::to_owned);
+    let stop = daemon.stop.clone();
+    daemon.tasks.spawn(async move {
+        let question =
+            Question { client: &client, method: &method, params: params.as_deref(), meta: &meta };
+        let told = |note| drop(frames.try_send(Frame::Note(note)));
+        let answered = tokio::select! {
+            answered = question.answer(told) => answered,
+            // Closing the response takes the request back.
+            () = frames.closed() => return,
+            () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
+        };
+        let status = answered.as_ref().err().map_or(StatusCode::OK, |e| envelope::status(e.code));
+        frames.send(Frame::Reply(status, reply(&id, answered))).await.ok();
+    });
+    respond(receiver).await
+}
+
+/// A batch, which only 2025-03-26 has: every request is answered on one stream.
+async fn batch(
+    daemon: &Arc<Daemon>,
+    agent: &AgentName,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Response {
+    let messages = match message::parse_batch(body) {
+        Ok(messages) if !messages.is_empty() => messages,
+        Ok(_) => {
+            let text = "an empty batch asks nothing";
+            return refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, text);
+        }
+        Err(odd) => {
+            return refuse(StatusCode::BAD_REQUEST, odd.id.as_ref(), odd.code, &odd.reason);
+        }
+    };
+    let client = match known(daemon, agent, headers, None) {
+        Ok(client) if client.version == Version::V2025_03_26 => client,
+        Ok(_) => {
+            let text = "only protocol version 2025-03-26 has batches";
+            return refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, text);
+        }
+        Err(refusal) => return *refusal,
+    };
+    let (frames, receiver) = mpsc::channel(FRAMES);
+    let mut asked = false;
+    for message in messages {
+        match message {
+            Ok(Message::Request { id, method, params }) => {
+                asked = true;
+                ask(daemon, &client, &id, &method, params, RequestMeta::read(params), frames.clone());
+            }
+            Ok(Message::Notification { method, params }) => notified(&client, &method, params),
+            Ok(Message::Response { .. }) => {}
+            Err(odd) => {
+                asked = true;
+                let error = ErrorObject::new(odd.code, odd.reason);
+                let reply = message::error(odd.id.as_ref(), &error);
+                frames.try_send(Frame::Reply(StatusCode::OK, reply)).ok();
+            }
+        }
+    }
+    drop(frames);
+    if asked { named(super::reply::sse(receiver, None), &client) } else { accepted() }
+}

@@ -1,0 +1,308 @@
+//! MCP over stdio, as `wharf stdio` carries it: newline-delimited messages on an upgraded connection.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use hyper_util::rt::TokioIo;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use wharfinger::model::AgentName;
+use wharfinger_wire::era::Version;
+use wharfinger_wire::json::raw;
+use wharfinger_wire::lines::{Line, LineReader};
+use wharfinger_wire::message::{
+    self, ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id, METHOD_NOT_FOUND, Malformed, Message, UNSUPPORTED_VERSION,
+};
+use wharfinger_wire::server::RequestMeta;
+
+use super::answer::{self, Question};
+use super::client::Client;
+use super::post::{begin, client_info, notified, reply};
+use super::{admit, envelope, listen, stream};
+use crate::http::Way;
+use crate::serve::Daemon;
+
+/// Messages that wait for a client to read them; then its requests wait.
+const QUEUE: usize = 1024;
+
+/// Turns the connection into a byte stream.
+pub(super) async fn upgrade(
+    State(daemon): State<Arc<Daemon>>,
+    Path(agent): Path<String>,
+    axum::Extension(way): axum::Extension<Way>,
+    mut request: Request,
+) -> Response {
+    let agent = match admit(&daemon, &agent, way, request.headers()) {
+        Ok(agent) => agent,
+        Err(refusal) => return *refusal,
+    };
+    let upgrade = request.headers().get(header::UPGRADE);
+    if upgrade.is_none_or(|kind| kind != "mcp-stdio") {
+        return (StatusCode::UPGRADE_REQUIRED, [(header::UPGRADE, "mcp-stdio")]).into_response();
+    }
+    let upgraded = hyper::upgrade::on(&mut request);
+    let serving = daemon.clone();
+    daemon.tasks.spawn(async move {
+        match upgraded.await {
+            Ok(connection) => serve(&serving, &agent, TokioIo::new(connection)).await,
+            Err(error) => tracing::debug!("an upgrade failed: {error}"),
+        }
+    });
+    let headers = [(header::CONNECTION, "Upgrade"), (header::UPGRADE, "mcp-stdio")];
+    (StatusCode::SWITCHING_PROTOCOLS, headers, Body::empty()).into_response()
+}
+
+/// One client on a byte stream, until it closes its end.
+struct Pump {
+    daemon: Arc<Daemon>,
+    agent: AgentName,
+    out: mpsc::Sender<Vec<u8>>,
+    client: Option<Arc<Client>>,
+}
+
+async fn serve(
+    daemon: &Arc<Daemon>,
+    agent: &AgentName,
+    connection: impl AsyncRead + AsyncWrite + Send + 'static,
+) {
+    let (reader, writer) = tokio::io::split(connection);
+    let (out, messages) = mpsc::channel(QUEUE);
+    let writing = daemon.tasks.spawn(write(writer, messages));
+    let mut lines = LineReader::with_limit(reader, daemon.wharf.limits().body_bytes);
+    let mut pump = Pump { daemon: daemon.clone(), agent: agent.clone(), out, client: None };
+    let stop = daemon.stop.clone();
+    loop {
+        match stop.run_until_cancelled(lines.next_line()).await {
+            Some(Ok(Some(Line::Text(text) | Line::Unfinished(text)))) => {
+                pump.line(text.as_bytes()).await;
+            }
+            Some(Ok(Some(Line::NotUtf8(_)))) => {
+                let malformed = Malformed {
+                    reason: "a message is not UTF-8".into(),
+                    code: message::PARSE_ERROR,
+                    id: None,
+                    response: false,
+                };
+                pump.odd(&malformed).await;
+            }
+            Some(Ok(Some(Line::Oversized(line)))) => {
+                let reason = format!("a message of {} bytes is longer than allowed", line.bytes);
+                let id = line.found.id.filter(|_| !line.found.response);
+                let malformed =
+                    Malformed { reason, code: INVALID_REQUEST, id, response: line.found.response };
+                pump.odd(&malformed).await;
+            }
+            Some(Ok(None) | Err(_)) | None => break,
+        }
+    }
+    // The end of its input is its goodbye. What it asked before is still answered, if it reads.
+    let Pump { out, client, .. } = pump;
+    if let Some(client) = client {
+        stop.run_until_cancelled(client.idle()).await;
+        client.end().await;
+    }
+    drop(out);
+    writing.await.ok();
+}
+
+/// Writes what is there in one go.
+async fn write(writer: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Vec<u8>>) {
+    let mut writer = writer;
+    while let Some(mut bytes) = messages.recv().await {
+        bytes.push(b'\n');
+        while bytes.len() < 64 << 10
+            && let Ok(next) = messages.try_recv()
+        {
+            bytes.extend(next);
+            bytes.push(b'\n');
+        }
+        if writer.write_all(&bytes).await.is_err() || writer.flush().await.is_err() {
+            return;
+        }
+    }
+    writer.shutdown().await.ok();
+}
+
+impl Pump {
+    async fn send(&self, message: Vec<u8>) {
+        self.out.send(message).await.ok();
+    }
+
+    async fn refuse(&self, id: &Id, error: &ErrorObject) {
+        self.send(message::error(Some(id), error)).await;
+    }
+
+    /// A request that can't be read is answered when its id can; nothing else is answered.
+    async fn odd(&self, malformed: &Malformed) {
+        tracing::debug!("a client sent an odd line: {}", malformed.reason);
+        if let Some(id) = malformed.id.as_ref().filter(|_| !malformed.response) {
+            self.refuse(id, &ErrorObject::new(malformed.code, &*malformed.reason)).await;
+        }
+    }
+
+    async fn line(&mut self, text: &[u8]) {
+        if text.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+            match message::parse_batch(text) {
+                Ok(messages) => {
+                    for message in messages {
+                        match message {
+                            Ok(message) => self.message(message).await,
+                            Err(odd) => self.odd(&odd).await,
+                        }
+                    }
+                }
+                Err(odd) => self.odd(&odd).await,
+            }
+            return;
+        }
+        match message::parse(text) {
+            Ok(message) => self.message(message).await,
+            Err(odd) => self.odd(&odd).await,
+        }
+    }
+
+    async fn message(&mut self, message: Message<'_>) {
+        match message {
+            Message::Request { id, method, params } => self.request(id, &method, params).await,
+            Message::Notification { method, params } => {
+                if let Some(client) = &self.client {
+                    notified(client, &method, params);
+                }
+            }
+            // Nothing is asked of clients yet that they could answer.
+            Message::Response { .. } => {}
+        }
+    }
+
+    async fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        let meta = RequestMeta::read(params);
+        if method == "initialize" && !meta.enveloped {
+            return self.initialize(&id, params).await;
+        }
+        // A question about us decides nothing: clients ask it before they choose an era.
+        let probe = method == "server/discover";
+        let client = match (&self.client, meta.enveloped) {
+            (Some(client), enveloped) if client.version.is_modern() == enveloped && !probe => {
+                client.clone()
+            }
+            (Some(client), false) if client.version.is_modern() && !probe => {
+                let error = envelope::check_meta(&meta).err();
+                let error = error.unwrap_or_else(|| ErrorObject::new(INVALID_REQUEST, ""));
+                return self.refuse(&id, &error).await;
+            }
+            (Some(client), true) if !client.version.is_modern() && !probe => {
+                let text = "this connection was opened with initialize, so requests do not carry a protocol version";
+                return self.refuse(&id, &ErrorObject::new(INVALID_REQUEST, text)).await;
+            }
+            (_, true) => match envelope::check_meta(&meta) {
+                Ok(version) => self.stateless(version, &meta, probe),
+                Err(error) => return self.refuse(&id, &error).await,
+            },
+            (_, false) if probe => {
+                let error = envelope::check_meta(&meta).err();
+                let error = error.unwrap_or_else(|| ErrorObject::new(METHOD_NOT_FOUND, ""));
+                return self.refuse(&id, &error).await;
+            }
+            // Without a handshake: some clients only ping, some forget it.
+            (_, false) => self.handshake(Version::LATEST_HANDSHAKE, params),
+        };
+        self.run(client, id, method, params, meta).await;
+    }
+
+    /// A client of the stateless era; a probe leaves the era open.
+    fn stateless(&mut self, version: Version, meta: &RequestMeta, probe: bool) -> Arc<Client> {
+        let client = Arc::new(begin(&self.daemon, &self.agent, version, meta.client_info.as_deref()));
+        if probe {
+            // Only this question is answered with it; it holds nothing.
+            return client;
+        }
+        self.client = Some(client.clone());
+        client
+    }
+
+    fn handshake(&mut self, version: Version, params: Option<&RawValue>) -> Arc<Client> {
+        let info = client_info(params);
+        let client = Arc::new(begin(&self.daemon, &self.agent, version, info.as_deref()));
+        self.client = Some(client.clone());
+        let (told, out) = (client.clone(), self.out.clone());
+        // Ends with the pump: its sender goes, or the daemon stops.
+        let gone = self.out.clone();
+        let stop = self.daemon.stop.clone();
+        self.daemon.tasks.spawn(async move {
+            let ended = async {
+                tokio::select! {
+                    () = gone.closed() => {}
+                    () = told.ended() => {}
+                }
+            };
+            let send = |message| out.try_send(message).is_ok();
+            stop.run_until_cancelled(stream::tell(&told, send, ended)).await;
+        });
+        client
+    }
+
+    async fn initialize(&mut self, id: &Id, params: Option<&RawValue>) {
+        if let Some(client) = &self.client {
+            let error = if client.version.is_modern() {
+                let data = json!({ "supported": envelope::supported(), "requested": answer::requested_version(params).map(Version::as_str).unwrap_or_default() });
+                ErrorObject::new(UNSUPPORTED_VERSION, "this connection serves the stateless era, which has no initialize")
+                    .with_data(raw(&data))
+            } else {
+                ErrorObject::new(INVALID_REQUEST, "this connection is initialized already")
+            };
+            return self.refuse(id, &error).await;
+        }
+        match answer::requested_version(params) {
+            Ok(version) => {
+                let client = self.handshake(version, params);
+                self.send(message::result(id, &answer::initialize(&client))).await;
+            }
+            Err(error) => self.refuse(id, &error).await,
+        }
+    }
+
+    /// Runs a request beside the others.
+    async fn run(
+        &self,
+        client: Arc<Client>,
+        id: Id,
+        method: &str,
+        params: Option<&RawValue>,
+        meta: RequestMeta,
+    ) {
+        let Some(running) = client.begin(&id) else {
+            let text = "too many requests of this session run already";
+            return self.refuse(&id, &ErrorObject::new(INTERNAL_ERROR, text)).await;
+        };
+        let (out, method) = (self.out.clone(), method.to_owned());
+        let (params, stop) = (params.map(ToOwned::to_owned), self.daemon.stop.clone());
+        self.daemon.tasks.spawn(async move {
+            let tell = |message: Vec<u8>| out.try_send(message).is_ok();
+            let params = params.as_deref();
+            let answering = async {
+                if client.version.is_modern() && method == "subscriptions/listen" {
+                    listen::over_stdio(&client, &id, params, tell).await?;
+                    return Ok(answer::subscription_end(&id.to_raw()));
+                }
+                let question = Question { client: &client, method: &method, params, meta: &meta };
+                question.answer(|message| drop(tell(message))).await
+            };
+            let answered = tokio::select! {
+                answered = answering => answered,
+                // What was taken back is not answered.
+                () = running.cancelled.cancelled() => return,
+                () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
+            };
+            out.send(reply(&id, answered)).await.ok();
+            drop(running);
+        });
+    }
+}

@@ -1,0 +1,88 @@
+//! HTTP responses: plain JSON where nothing needs a stream, server-sent events where something does.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use wharfinger_wire::message::{self, ErrorObject, Id};
+use wharfinger_wire::server::sse_event;
+
+/// What a request leads to, in order.
+pub(super) enum Frame {
+    /// A notification that belongs to it.
+    Note(Vec<u8>),
+    /// The response, with the HTTP status it has if it is all there is.
+    Reply(StatusCode, Vec<u8>),
+}
+
+/// Without an answer for this long, a stream is opened, so that nobody between takes the connection for dead.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often an open stream that has nothing to say shows that it lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// The response to a request whose frames come from `frames`.
+pub(super) async fn respond(mut frames: mpsc::Receiver<Frame>) -> Response {
+    match timeout(PATIENCE, frames.recv()).await {
+        Ok(Some(Frame::Reply(status, reply))) if frames.is_closed() => json(status, reply),
+        Ok(Some(first)) => sse(frames, Some(first)),
+        // Cancelled by its client: there is no response, and HTTP needs one all the same.
+        Ok(None) => sse(frames, None),
+        Err(_) => sse(frames, None),
+    }
+}
+
+/// A message as plain JSON.
+pub(super) fn json(status: StatusCode, message: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(message));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// An error as plain JSON.
+pub(super) fn refuse(status: StatusCode, id: Option<&Id>, code: i64, text: &str) -> Response {
+    json(status, message::error(id, &ErrorObject::new(code, text)))
+}
+
+/// An event stream that ends when its sender goes.
+pub(super) fn sse(frames: mpsc::Receiver<Frame>, first: Option<Frame>) -> Response {
+    let next = |(mut frames, first): (mpsc::Receiver<Frame>, Option<Frame>)| async move {
+        let frame = match first {
+            Some(first) => Ok(Some(first)),
+            None => timeout(HEARTBEAT, frames.recv()).await,
+        };
+        let mut bytes = vec![];
+        match frame {
+            Ok(Some(Frame::Note(message) | Frame::Reply(_, message))) => {
+                sse_event(&mut bytes, None, &message);
+            }
+            Ok(None) => return None,
+            Err(_) => bytes.extend(b": alive\n\n"),
+        }
+        // What is there already goes out in the same write.
+        while bytes.len() < 64 << 10
+            && let Ok(Frame::Note(message) | Frame::Reply(_, message)) = frames.try_recv()
+        {
+            sse_event(&mut bytes, None, &message);
+        }
+        Some((Ok::<_, Infallible>(Bytes::from(bytes)), (frames, None)))
+    };
+    let stream = futures_util::stream::unfold((frames, first), next);
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache, no-transform"),
+    ];
+    let mut response = (headers, Body::from_stream(stream)).into_response();
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// 202: a notification was taken.
+pub(super) fn accepted() -> Response {
+    StatusCode::ACCEPTED.into_response()
+}

@@ -1,0 +1,212 @@
+//! The home folder: where things lie, who holds it, and the tokens in it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use wharfinger::config::files::{self, Readers};
+use wharfinger::model::AgentName;
+
+/// Why a home can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// Another daemon holds it.
+    #[error("a daemon runs for {} already", .home.display())]
+    Held {
+        /// The home.
+        home: PathBuf,
+    },
+    /// The file system said no.
+    #[error("can't use {}: {source}", .path.display())]
+    Io {
+        /// Which file or folder.
+        path: PathBuf,
+        /// Its word.
+        source: io::Error,
+    },
+}
+
+/// A home folder. Made when missing, readable by its owner alone.
+#[derive(Clone, Debug)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// Makes the folder if need be.
+    pub fn open(path: &Path) -> Result<Self, HomeError> {
+        let failed = |source| HomeError::Io { path: path.to_owned(), source };
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(path).map_err(failed)?;
+        Ok(Self(fs::canonicalize(path).map_err(failed)?))
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What the host configures.
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.json")
+    }
+
+    /// What the owner adds.
+    pub fn settings(&self) -> PathBuf {
+        self.0.join("settings.json")
+    }
+
+    /// Where the CLI finds the daemon.
+    pub fn socket(&self) -> PathBuf {
+        self.0.join("wharf.sock")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.join("wharfinger.db")
+    }
+
+    pub(crate) fn workspaces(&self) -> PathBuf {
+        self.0.join("workspaces")
+    }
+
+    /// A short name of this home that is the same at every start.
+    pub(crate) fn mark(&self) -> String {
+        let hash = Sha256::digest(self.0.as_os_str().as_encoded_bytes());
+        hash.iter().take(6).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    }
+
+    /// Holds the home for one daemon, until the file is dropped. The file holds its process id.
+    pub(crate) fn hold(&self) -> Result<File, HomeError> {
+        let path = self.0.join("daemon.lock");
+        let failed = |source| HomeError::Io { path: path.clone(), source };
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let mut file = file.map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(fs::TryLockError::WouldBlock) => {
+                return Err(HomeError::Held { home: self.0.clone() });
+            }
+            Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Certificate, proxy and registry variables of the last start from a shell (V18).
+    pub(crate) fn remembered(&self) -> BTreeMap<String, String> {
+        let text = fs::read_to_string(self.environment()).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    pub(crate) fn remember(&self, variables: &BTreeMap<String, String>) -> Result<(), HomeError> {
+        let path = self.environment();
+        let text = serde_json::to_string_pretty(variables).unwrap_or_default() + "\n";
+        files::replace(&path, &text, Readers::Owner)
+            .map_err(|source| HomeError::Io { path, source })
+    }
+
+    fn environment(&self) -> PathBuf {
+        self.0.join("environment.json")
+    }
+
+    fn token_file(&self, agent: Option<&AgentName>) -> PathBuf {
+        match agent {
+            Some(agent) => self.0.join("tokens").join(format!("agent-{agent}")),
+            None => self.0.join("tokens").join("owner"),
+        }
+    }
+}
+
+/// Bearer tokens: one for each agent's endpoint, one for the admin API. Each lies in a file of its own (0600).
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    home: Home,
+    known: Mutex<HashMap<Option<AgentName>, String>>,
+}
+
+impl Tokens {
+    pub(crate) fn new(home: Home) -> Self {
+        Self { home, known: Mutex::default() }
+    }
+
+    /// The token of an agent, or the owner's. Made at the first use.
+    pub(crate) fn token(&self, agent: Option<&AgentName>) -> Result<String, HomeError> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(token) = known.get(&agent.cloned()) {
+            return Ok(token.clone());
+        }
+        let path = self.home.token_file(agent);
+        let kept = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
+        let token = if kept.len() >= 32 {
+            kept
+        } else {
+            let made = random_hex();
+            files::replace(&path, &format!("{made}\n"), Readers::Owner)
+                .map_err(|source| HomeError::Io { path, source })?;
+            made
+        };
+        known.insert(agent.cloned(), token.clone());
+        Ok(token)
+    }
+
+    /// Whether a token is the agent's, or the owner's; compared in constant time.
+    pub(crate) fn is(&self, agent: Option<&AgentName>, given: &str) -> bool {
+        self.token(agent).is_ok_and(|token| bool::from(token.as_bytes().ct_eq(given.as_bytes())))
+    }
+
+    /// Forgets an agent's token; a new agent of that name gets another.
+    pub(crate) fn forget(&self, agent: &AgentName) {
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&Some(agent.clone()));
+        fs::remove_file(self.home.token_file(Some(agent))).ok();
+    }
+}
+
+/// 256 random bits.
+pub(crate) fn random_hex() -> String {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system gives random numbers");
+    bytes.iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_home_is_held_by_one_and_closed_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(&dir.path().join("h")).unwrap();
+        assert_eq!(fs::metadata(home.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        let held = home.hold().unwrap();
+        assert!(matches!(home.hold(), Err(HomeError::Held { .. })));
+        drop(held);
+        home.hold().unwrap();
+    }
+
+    #[test]
+    fn tokens_are_made_once_and_kept_for_their_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(dir.path()).unwrap();
+        let agent = AgentName::new("a").unwrap();
+        let tokens = Tokens::new(home.clone());
+        let token = tokens.token(Some(&agent)).unwrap();
+        assert_eq!(token.len(), 64);
+        assert_ne!(token, tokens.token(None).unwrap());
+        let again = Tokens::new(home.clone());
+        assert!(again.is(Some(&agent), &token) && !again.is(None, &token) && !again.is(None, ""));
+        let mode = fs::metadata(home.token_file(Some(&agent))).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        again.forget(&agent);
+        assert!(!again.is(Some(&agent), &token));
+    }
+}

@@ -1,0 +1,199 @@
+//! Connections: accepted, bounded, and asked who they are before anything is read.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// By which way a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The Unix socket in the home, which only its owner can open.
+    Socket,
+    /// TCP: anybody on this machine, a web page in a browser included.
+    Tcp,
+}
+
+/// Headers of a request, all together, in bytes.
+const HEADER_BYTES: usize = 64 << 10;
+/// How long they may take to arrive.
+const HEADER_TIME: Duration = Duration::from_secs(30);
+
+/// Serves until stopped; then connections that do nothing are closed, and the others end with their response.
+pub(crate) async fn tcp(
+    listener: TcpListener,
+    router: Router,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+) {
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((stream, _)) => {
+                // Without it, a reply in two writes waits 40 ms for an acknowledgement.
+                stream.set_nodelay(true).ok();
+                tasks.spawn(connection(stream, router.clone(), Way::Tcp, stop.clone()));
+            }
+            Err(error) => pause(&error).await,
+        }
+    }
+}
+
+/// The same on the Unix socket.
+pub(crate) async fn unix(
+    listener: UnixListener,
+    router: Router,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+) {
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((stream, _)) => {
+                tasks.spawn(connection(stream, router.clone(), Way::Socket, stop.clone()));
+            }
+            Err(error) => pause(&error).await,
+        }
+    }
+}
+
+/// Out of file descriptors, most likely: trying again at once would only burn time.
+async fn pause(error: &std::io::Error) {
+    tracing::warn!("a connection could not be accepted: {error}");
+    tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    way: Way,
+    stop: CancellationToken,
+) {
+    let service = TowerToHyperService::new(router.layer(axum::Extension(way)));
+    let serving = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME)
+        .max_buf_size(HEADER_BYTES.max(8192))
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = stop.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            serving.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended early: {error}");
+    }
+}
+
+/// Which hosts requests over TCP may name: rebinding a name to loopback must not let a web page in.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts(Arc<Vec<String>>);
+
+impl Hosts {
+    pub(crate) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
+        let mut names: Vec<String> =
+            ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
+        names.push(match listen.ip() {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        });
+        names.extend(allowed.iter().map(|name| name.to_ascii_lowercase()));
+        Self(Arc::new(names))
+    }
+
+    fn allows(&self, headers: &HeaderMap) -> bool {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let host = text(header::HOST).is_some_and(|host| self.knows(host));
+        let origin = headers.contains_key(header::ORIGIN).then(|| {
+            let origin = text(header::ORIGIN).unwrap_or_default();
+            let site = origin.split_once("://").filter(|(scheme, _)| scheme.starts_with("http"));
+            site.is_some_and(|(_, host)| self.knows(host))
+        });
+        host && origin.unwrap_or(true)
+    }
+
+    fn knows(&self, host: &str) -> bool {
+        let host = host.to_ascii_lowercase();
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+            _ => &host,
+        };
+        self.0.iter().any(|known| known == name)
+    }
+}
+
+/// The first thing every request over TCP passes.
+pub(crate) async fn check_host(
+    State(hosts): State<Hosts>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let tcp = request.extensions().get::<Way>() != Some(&Way::Socket);
+    if tcp && !hosts.allows(request.headers()) {
+        let text = "this host or origin is not allowed here; add it to daemon.allowedHosts if it should be\n";
+        return (StatusCode::FORBIDDEN, text).into_response();
+    }
+    next.run(request).await
+}
+
+/// The bearer token of a request.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_hosts_and_origins_come_in() {
+        let hosts = Hosts::new(([192, 168, 1, 5], 1).into(), &["Wharf.Example".into()]);
+        let check = |host: &str, origin: Option<&str>, expect: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, host.parse().unwrap());
+            origin.map(|origin| headers.insert(header::ORIGIN, origin.parse().unwrap()));
+            assert_eq!(hosts.allows(&headers), expect, "{host} {origin:?}");
+        };
+        check("127.0.0.1:7311", None, true);
+        check("localhost", Some("http://localhost:3000"), true);
+        check("[::1]:7311", None, true);
+        check("192.168.1.5:7311", None, true);
+        check("wharf.example", Some("https://wharf.example"), true);
+        check("evil.example", None, false);
+        check("127.0.0.1.evil.example", None, false);
+        check("127.0.0.1:7311", Some("http://evil.example"), false);
+        check("127.0.0.1:7311", Some("null"), false);
+        check("127.0.0.1:7311", Some("file://localhost"), false);
+        assert!(!hosts.allows(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_bearer_token_is_read_in_any_case() {
+        let check = |value: &str, expect: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            assert_eq!(bearer(&headers), expect);
+        };
+        check("Bearer abc", Some("abc"));
+        check("bearer  abc ", Some("abc"));
+        check("Basic abc", None);
+        check("Bearer", None);
+    }
+}
