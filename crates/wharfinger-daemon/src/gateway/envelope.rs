@@ -129,7 +129,7 @@ mod tests {
         check(r#"{"M/protocolVersion":"v9","M/clientCapabilities":{}}"#, Err(UNSUPPORTED_VERSION));
         check(r#"{"M/protocolVersion":"2025-11-25","M/clientCapabilities":{}}"#, Err(UNSUPPORTED_VERSION));
         let error = check_meta(&meta(r#"{"M/protocolVersion":"v9","M/clientCapabilities":{}}"#)).unwrap_err();
-        assert_eq!(error.data.unwrap().get(), r#"{"requested":"v9","supported":["2026-07-28"]}"#);
+        assert_eq!(error.data.unwrap().get(), r#"{"supported":["2026-07-28"],"requested":"v9"}"#);
     }
 
     #[test]

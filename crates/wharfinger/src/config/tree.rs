@@ -10,16 +10,16 @@ use crate::model::Place;
 
 /// A value and where it stood.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub(super) struct Node {
     /// The value.
-    pub value: Value,
+    pub(super) value: Value,
     /// Where its key, or the value itself, stood.
-    pub place: Place,
+    pub(super) place: Place,
 }
 
 /// What a value is. Numbers keep their text.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(super) enum Value {
     /// `null`.
     Null,
     /// `true` or `false`.
@@ -36,7 +36,7 @@ pub enum Value {
 
 impl Value {
     /// The kind, with its article, as complaints name it.
-    pub fn kind(&self) -> &'static str {
+    pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
@@ -50,11 +50,11 @@ impl Value {
 
 /// Text that is not JSON, even with comments and trailing commas allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SyntaxError {
+pub(super) struct SyntaxError {
     /// Counted from 1.
-    pub line: usize,
+    pub(super) line: usize,
     /// What was expected.
-    pub message: String,
+    pub(super) message: String,
 }
 
 const SYNTAX: ParseOptions = ParseOptions {
@@ -71,7 +71,7 @@ const SYNTAX: ParseOptions = ParseOptions {
 };
 
 /// Reads JSON with comments. An empty text is an empty object.
-pub fn parse(file: &Arc<str>, text: &str) -> Result<Node, SyntaxError> {
+pub(super) fn parse(file: &Arc<str>, text: &str) -> Result<Node, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = Lines::of(text);
     let parsed = parse_to_ast(text, &CollectOptions::default(), &SYNTAX).map_err(|error| {

@@ -1,0 +1,299 @@
+//! `wharf up`: the daemon, in the foreground or the background.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use wharfinger::config::{File as Text, Inputs, load};
+use wharfinger::model::{Place, ServerEntry, Source};
+use wharfinger_daemon::{HomeError, Options, Ready, ServeError, serve};
+
+use super::tools::{self, Listing};
+use super::read;
+use crate::World;
+use crate::cli::Up;
+use crate::failure::{Exit, Failure};
+use crate::ui::{count, exit_interrupted};
+
+/// A background daemon that does not answer after this is said to have failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often to look whether it answers.
+const LOOK: Duration = Duration::from_millis(10);
+/// A log longer than this is begun anew at the next start.
+const LOG_LIMIT: u64 = 1024 * 1024;
+
+/// The reference server, for `--try`.
+const TRIAL: &str = r#"{"mcpServers": {"everything": {
+    "command": "npx",
+    "args": ["-y", "@modelcontextprotocol/server-everything@2026.8.31"]
+}}}"#;
+
+pub(super) async fn run(world: &World, up: Up) -> Result<(), Failure> {
+    if up.background {
+        return start(world, &up).await;
+    }
+    let levels = levels(world, &up)?;
+    if up.background_child {
+        // Out of the terminal's reach: neither its Ctrl-C nor its closing ends the daemon.
+        rustix::process::setsid().ok();
+    }
+    let writer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    tracing_subscriber::registry().with(writer.with_target(false)).with(levels).init();
+
+    let stop = CancellationToken::new();
+    let options = Options {
+        home: world.paths.home().to_owned(),
+        listen: up.listen,
+        environment: world.environment.clone(),
+        run: if up.trial { trial() } else { vec![] },
+        program: world.program.clone(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        remember_environment: !up.for_client,
+        stop: stop.clone(),
+    };
+    let (tell, told) = oneshot::channel();
+    let serving = serve(options, |ready| {
+        tell.send(ready).ok();
+    });
+    let talking = async {
+        // Without an answer there is no daemon, and `serving` says why.
+        if let Ok(ready) = told.await {
+            announce(world, &ready);
+            if up.trial
+                && let Err(Failure::Told(told)) = show_trial(world).await
+            {
+                world.ui.warn(&told.message);
+            }
+        }
+    };
+    let serving = async {
+        let outcome = serving.await;
+        stop.cancel();
+        outcome
+    };
+    let (outcome, ()) = tokio::join!(
+        async {
+            tokio::select! {
+                outcome = serving => outcome,
+                () = interrupted(&stop) => unreachable!("it waits for ever"),
+            }
+        },
+        async {
+            tokio::select! {
+                () = talking => {}
+                () = stop.cancelled() => {}
+            }
+        },
+    );
+    outcome.or_else(|error| refused(world, error, up.background_child))
+}
+
+/// Asks for a stop at the first signal; ends at once at the second Ctrl-C.
+async fn interrupted(stop: &CancellationToken) {
+    let (Ok(mut interrupts), Ok(mut terminations)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    loop {
+        tokio::select! {
+            _ = interrupts.recv() => {
+                if stop.is_cancelled() {
+                    exit_interrupted();
+                }
+            }
+            _ = terminations.recv() => {}
+        }
+        stop.cancel();
+    }
+}
+
+/// What is logged: `--log`, else `RUST_LOG`, else `info`.
+fn levels(world: &World, up: &Up) -> Result<Targets, Failure> {
+    let variable = world.environment.get("RUST_LOG").filter(|text| !text.is_empty());
+    let text = up.log.as_ref().or(variable).map_or("info", String::as_str);
+    Targets::from_str(text).map_err(|error| {
+        Failure::usage(format!("`{text}` is no level to log"))
+            .because(&error)
+            .hint("use `error`, `warn`, `info`, `debug`, `trace` or `off`")
+    })
+}
+
+fn refused(world: &World, error: ServeError, background: bool) -> Result<(), Failure> {
+    match error {
+        ServeError::Config(problems) => {
+            for problem in &problems {
+                world.ui.problem(problem);
+            }
+            Err(Failure::usage("not started, since the configuration has errors"))
+        }
+        // Two were started at once, and the other one serves.
+        ServeError::Home(HomeError::Held { .. }) if background => Ok(()),
+        ServeError::Home(HomeError::Held { .. }) => Err(Failure::failed(error.to_string())
+            .hint("`wharf status` tells about it, `wharf stop` stops it")),
+        ServeError::Listen { .. } => Err(Failure::failed(error.to_string()).hint(
+            "another program may use that port: choose one with `--listen`, or `daemon.listen` in config.json",
+        )),
+        ServeError::Home(_) | ServeError::Open(_) | ServeError::Guard(_) => {
+            Err(Failure::failed(error.to_string()))
+        }
+    }
+}
+
+/// The first words on standard output; scripts wait for `listening on`.
+fn announce(world: &World, ready: &Ready) {
+    let Ready { url, servers, problems, .. } = ready;
+    if world.ui.json {
+        let facts = json!({"url": url, "home": ready.home.path(), "servers": servers, "problems": problems});
+        // Whoever started it may read no more, which is no reason to end.
+        world.ui.answer_json_line(&facts).ok();
+        return;
+    }
+    for problem in problems {
+        world.ui.problem(problem);
+    }
+    let text = if *servers == 0 {
+        format!(
+            "listening on {url}, with no servers yet\n\
+             add a server   wharf add time -- uvx mcp-server-time\n\
+             see its tools  wharf tools\n\
+             wire a client  wharf agent endpoint\n\
+             learn more     wharf --help"
+        )
+    } else {
+        let problems = match problems.len() {
+            0 => String::new(),
+            many => format!(" and {}, see above", count(many, "warning")),
+        };
+        format!("listening on {url}, with {}{problems}", count(*servers, "server"))
+    };
+    world.ui.answer(&text).ok();
+}
+
+fn trial() -> Vec<ServerEntry> {
+    let settings = Some(Text { name: "--try".into(), text: TRIAL.to_owned() });
+    let servers = load(&Inputs { settings, ..Inputs::default() }).config.servers;
+    let here = |entry| ServerEntry { source: Source::Run, place: Place::Run, ..entry };
+    servers.into_iter().map(here).collect()
+}
+
+/// What the trial server offers, and something to do with it.
+async fn show_trial(world: &World) -> Result<(), Failure> {
+    world.ui.say("starting `everything`, the reference server; npx may have to download it first");
+    let client = world.paths.client();
+    let started = Instant::now();
+    let listing = loop {
+        let listing: Listing = read(&tools::ask(world, &client, "default").await?)?;
+        let waiting = listing.unavailable.iter().any(|missing| missing.server == "everything");
+        let there = listing.tools.iter().any(|tool| tool.server == "everything");
+        if there || !waiting || started.elapsed() > Duration::from_secs(60) {
+            break listing;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    };
+    tools::complain(world, &listing);
+    if listing.tools.is_empty() {
+        return Ok(());
+    }
+    tools::print(world, &listing)?;
+    Ok(world.ui.answer(&format!(
+        "\nin another terminal, call one:\n  wharf call everything/echo message='hello there'"
+    ))?)
+}
+
+/// `--background`: starts the daemon and waits until it answers.
+async fn start(world: &World, up: &Up) -> Result<(), Failure> {
+    levels(world, up)?;
+    let client = world.paths.client();
+    if client.is_running().await {
+        return listening(world, up).await;
+    }
+    let log = open_log(world)?;
+    let begin = log.metadata().map_or(0, |log| log.len());
+    let mut child = spawn(world, up, &log)?;
+    let started = Instant::now();
+    loop {
+        if client.is_running().await {
+            return listening(world, up).await;
+        }
+        let ended = child.try_wait().ok().flatten();
+        if let Some(status) = ended.filter(|status| !status.success()) {
+            return Err(last_words(world, begin, status.code()));
+        }
+        if started.elapsed() > PATIENCE {
+            return Err(Failure::failed("the daemon does not answer")
+                .hint(format!("its log is {}", world.paths.log().display())));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+async fn listening(world: &World, up: &Up) -> Result<(), Failure> {
+    let status = world.paths.client().get("/api/status").await?;
+    if world.ui.json {
+        return Ok(world.ui.answer_json(&status)?);
+    }
+    let url = status["url"].as_str().unwrap_or_default();
+    if !up.for_client {
+        world.ui.answer(&format!("listening on {url}"))?;
+    }
+    Ok(())
+}
+
+/// A log of its own for the background daemon, which has no terminal.
+fn open_log(world: &World) -> Result<File, Failure> {
+    let path = world.paths.log();
+    let failed = |error: io::Error| Failure::failed(format!("can't write {}", path.display())).because(&error);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(world.paths.home()).map_err(failed)?;
+    let log = File::options().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+    if log.metadata().is_ok_and(|log| log.len() > LOG_LIMIT) {
+        log.set_len(0).map_err(failed)?;
+    }
+    Ok(log)
+}
+
+fn spawn(world: &World, up: &Up, log: &File) -> Result<std::process::Child, Failure> {
+    let failed = |error: io::Error| Failure::failed("can't start the daemon").because(&error);
+    #[expect(clippy::disallowed_methods, reason = "the daemon is ours, and outlives this process")]
+    let mut command = Command::new(&world.program);
+    command.arg("--home").arg(world.paths.home()).args(["up", "--background-child"]);
+    if up.for_client {
+        command.arg("--for-client");
+    }
+    if let Some(listen) = up.listen {
+        command.arg(format!("--listen={listen}"));
+    }
+    if let Some(log) = &up.log {
+        command.arg(format!("--log={log}"));
+    }
+    let log = log.try_clone().map_err(failed)?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).current_dir("/");
+    command.spawn().map_err(failed)
+}
+
+/// The daemon said why it did not start, in its log.
+fn last_words(world: &World, begin: u64, code: Option<i32>) -> Failure {
+    let mut words = String::new();
+    if let Ok(mut log) = File::open(world.paths.log()) {
+        // A log that can't be read leaves the message without them.
+        log.seek(SeekFrom::Start(begin)).and_then(|_| log.read_to_string(&mut words)).ok();
+    }
+    for line in words.lines().filter(|line| !line.starts_with(|c: char| c.is_ascii_digit())) {
+        world.ui.say(line);
+    }
+    if words.contains("error:") {
+        return Failure::Known(if code == Some(2) { Exit::Usage } else { Exit::Failed });
+    }
+    Failure::failed("the daemon ended as soon as it was started")
+        .hint(format!("its log is {}", world.paths.log().display()))
+}

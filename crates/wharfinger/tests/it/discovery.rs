@@ -1,0 +1,253 @@
+//! Finding out what servers offer (V51–V56, V24).
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use wharfinger::model::{Declared, Status};
+use wharfinger_testkit::{Home, poll_until};
+
+use crate::yard::{Yard, fake, host, names, quick, say, starts};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v51_it_happens_once_in_a_directory_of_its_own_and_survives_a_restart() {
+    let home = Home::new();
+    let count = Yard::mode(&home, "count-starts", "starts");
+    let servers = json!({ "s": fake(&[&count, "--", "${workspace}/x"], json!({"args": [count, Yard::mode(&home, "record", "lines")]})) });
+    let yard = Yard::at(home, servers.clone(), json!({}), host()).await;
+    assert_eq!(names(&yard.session("a")).await.len(), 5);
+    assert_eq!(names(&yard.session("b")).await.len(), 5);
+    assert_eq!(starts(&yard.home, "starts"), 1);
+    yard.until_no_process().await;
+    let home = yard.close().await;
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    assert_eq!(names(&yard.session("a")).await.len(), 5);
+    assert_eq!(starts(&yard.home, "starts"), 1, "a restart starts no server to list tools");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v51_the_directory_is_temporary_and_not_the_workspace() {
+    let home = Home::new();
+    let file = home.file("where");
+    let entry = json!({
+        "command": "sh",
+        "args": ["-c", format!("echo ${{workspace}} $PWD >> {}; exec {}", file.display(), wharfinger_testkit::fake_server().display())],
+    });
+    let yard = Yard::at(home, json!({ "s": entry }), json!({}), host()).await;
+    let session = yard.session("s");
+    names(&session).await;
+    let lines = yard.home.lines("where");
+    let (workspace, cwd) = lines[0].split_once(' ').unwrap();
+    assert_eq!(workspace, cwd);
+    assert!(workspace.contains("wharfinger-discovery-"), "{workspace}");
+    poll_until("the directory to be removed", tokio::time::sleep, || !std::path::Path::new(workspace).exists()).await;
+    let cwd = say(&session, "cwd", json!({})).await;
+    let expect = yard.wharf.workspace(session.agent());
+    assert_eq!(cwd, expect.display().to_string(), "V57: a call's process runs in the workspace");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v52_many_sessions_share_one_attempt() {
+    let home = Home::new();
+    let count = Yard::mode(&home, "count-starts", "starts");
+    let yard = Yard::at(home, json!({ "s": fake(&["slow-init=0.2", &count], json!({})) }), json!({}), host()).await;
+    let listing: Vec<_> = (0..20)
+        .map(|n| {
+            let session = yard.session(&format!("s{n}"));
+            tokio::spawn(async move { names(&session).await.len() })
+        })
+        .collect();
+    for listed in listing {
+        assert_eq!(listed.await.unwrap(), 5);
+    }
+    assert_eq!(starts(&yard.home, "starts"), 1);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v53_a_failure_is_shown_and_not_tried_again_at_once() {
+    let home = Home::new();
+    let count = Yard::mode(&home, "count-starts", "starts");
+    let yard = Yard::at(
+        home,
+        json!({
+            "bad": fake(&["die-before-init=7", &count], json!({})),
+            "good": fake(&["tool=x"], json!({})),
+        }),
+        json!({}),
+        host(),
+    )
+    .await;
+    let session = yard.session("s");
+    assert_eq!(names(&session).await, ["x"], "others are not affected");
+    let once = starts(&yard.home, "starts");
+    assert_eq!(names(&session).await, ["x"]);
+    assert_eq!(starts(&yard.home, "starts"), once, "not within a minute");
+    let report = yard.wharf.reports(session.agent()).remove(0);
+    let Status::Failed { reason } = &report.status else { panic!("{report:?}") };
+    assert!(reason.starts_with("it exited (code 7) before it was ready"), "{reason}");
+    assert!(reason.contains("BAD_API_KEY"), "its own words: {reason}");
+    assert!(session.instructions().contains("- bad: it exited (code 7)"));
+    // The owner need not wait.
+    yard.wharf.forget_failure("bad");
+    names(&session).await;
+    assert!(starts(&yard.home, "starts") > once);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v53_every_way_to_fail_has_its_reason() {
+    for (mode, expect) in [
+        ("init-error", "it could not be initialized: not today"),
+        ("init-bad-version", "it could not be initialized: the server wants protocol version \"1999-01-01\""),
+        ("never-init", "it was not ready within 1 s"),
+        ("no-reply-to-list", "it was not ready within 1 s"),
+        ("die-before-init=7", "it exited (code 7) before it was ready"),
+    ] {
+        let entry = fake(&[mode], json!({ "startupTimeoutSeconds": 1 }));
+        let config = json!({ "daemon": { "exitWaitSeconds": 0.3, "termWaitSeconds": 0.3, "probeWaitSeconds": 0.2 } });
+        let yard = Yard::with_config(json!({ "s": entry }), config).await;
+        let error = yard.wharf.discover("s").await.unwrap_err();
+        assert!(error.starts_with(expect), "{mode}: {error}");
+        yard.close().await;
+    }
+    let yard = Yard::new(json!({
+        "s": { "command": "no-such-program-here" },
+        "d": { "command": "/proc/self/maps" },
+    }))
+    .await;
+    assert_eq!(yard.wharf.discover("s").await.unwrap_err(), "`no-such-program-here` was not found");
+    let error = yard.wharf.discover("d").await.unwrap_err();
+    assert!(error.starts_with("`/proc/self/maps` may not be run: "), "{error}");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v54_servers_are_asked_at_the_same_time() {
+    let servers: serde_json::Map<String, serde_json::Value> = (0..8)
+        .map(|n| (format!("s{n}"), fake(&["slow-init=0.5", &format!("tool=t{n}")], json!({}))))
+        .collect();
+    let yard = Yard::new(servers.into()).await;
+    let at = Instant::now();
+    assert_eq!(names(&yard.session("s")).await.len(), 8);
+    assert!(at.elapsed() < Duration::from_millis(8 * 500), "{:?}", at.elapsed());
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v55_a_list_does_not_wait_for_ever_and_what_is_late_joins() {
+    let home = Home::new();
+    let config = json!({ "daemon": { "listWaitSeconds": 0.2 } });
+    let yard = Yard::at(
+        home,
+        json!({ "slow": fake(&["slow-init=1", "tool=late"], json!({})), "quick": fake(&["tool=now"], json!({})) }),
+        config,
+        host(),
+    )
+    .await;
+    let session = yard.session("s");
+    let mut changes = yard.wharf.generation();
+    assert_eq!(names(&session).await, ["now"]);
+    changes
+        .wait_for(|_| session.known_tools().tools.iter().any(|tool| tool.name == "late"))
+        .await
+        .unwrap();
+    assert_eq!(names(&session).await, ["late", "now"]);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v56_all_pages_are_read_and_a_page_without_end_is_not() {
+    let yard = Yard::with_config(
+        json!({
+            "pages": fake(&["tools=10", "pages=5"], json!({})),
+            "loop": fake(&["page-loop", "tool=once"], json!({})),
+        }),
+        quick(),
+    )
+    .await;
+    let names = names(&yard.session("s")).await;
+    assert_eq!(names.len(), 11, "{names:?}");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_tools_do_not_blank_a_list() {
+    let yard = Yard::new(json!({ "s": fake(&["odd-tool"], json!({})) })).await;
+    let session = yard.session("s");
+    let names = names(&session).await;
+    assert!(names.len() > 3, "{names:?}");
+    let details = yard.wharf.details("s", session.agent()).unwrap();
+    assert!(!details.warnings.is_empty());
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_the_capability_has_no_tools_and_is_not_asked() {
+    let home = Home::new();
+    let record = Yard::mode(&home, "record", "lines");
+    let yard = Yard::at(home, json!({ "s": fake(&["no-tools-capability", &record], json!({})) }), json!({}), host()).await;
+    assert!(names(&yard.session("s")).await.is_empty());
+    assert!(!yard.home.lines("lines").iter().any(|line| line.contains("tools/list")));
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_list_refreshes_what_is_known_and_reaches_sessions() {
+    let yard = Yard::new(json!({ "s": fake(&["list-changed-on-call"], json!({})) })).await;
+    let session = yard.session("s");
+    assert_eq!(names(&session).await.len(), 5);
+    let mut changes = yard.wharf.generation();
+    changes.mark_unchanged();
+    say(&session, "work", json!({})).await;
+    changes.wait_for(|_| session.known_tools().tools.len() == 6).await.unwrap();
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_that_differs_at_the_next_start_is_kept() {
+    let home = Home::new();
+    let by_start = Yard::mode(&home, "schema-by-start", "count");
+    let servers = json!({ "s": fake(&[&by_start], json!({})) });
+    let yard = Yard::at(home, servers.clone(), json!({}), host()).await;
+    let session = yard.session("s");
+    let first = session.tools().await.list.get().to_owned();
+    let changes = yard.wharf.generation();
+    say(&session, "work", json!({})).await;
+    let mut seen = changes;
+    seen.wait_for(|_| session.known_tools().list.get() != first).await.unwrap();
+    let second = session.known_tools().list.get().to_owned();
+    let home = yard.close().await;
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    assert_eq!(yard.session("s").tools().await.list.get(), second, "after a restart too");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_declared_is_part_of_what_is_known() {
+    let home = Home::new();
+    let count = Yard::mode(&home, "count-starts", "starts");
+    let yard = Yard::at(home, json!({ "s": fake(&[&count], json!({})) }), json!({}), host()).await;
+    names(&yard.session("a")).await;
+    let declared = Declared::with_roots(vec!["file:///x".into()]);
+    names(&yard.session_as("default", "b", declared)).await;
+    assert_eq!(starts(&yard.home, "starts"), 2);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v25_prompt_sections_of_active_servers_are_told() {
+    let yard = Yard::new(json!({
+        "a": fake(&[], json!({"promptSection": "Use a wisely."})),
+        "b": fake(&["die-before-init=1"], json!({"promptSection": "Never seen."})),
+        "c": fake(&[], json!({"promptSection": "Off.", "enabled": false})),
+    }))
+    .await;
+    let session = yard.session("s");
+    names(&session).await;
+    let text = session.instructions();
+    assert!(text.starts_with("Use a wisely.\n\nThese MCP servers are not available"), "{text}");
+    assert!(text.contains("- b: ") && !text.contains("Never seen") && !text.contains("Off."), "{text}");
+    yard.close().await;
+}

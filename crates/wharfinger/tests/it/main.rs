@@ -1,0 +1,13 @@
+//! The library against real child processes.
+#![expect(clippy::unwrap_used, reason = "in tests, a panic that shows the error is the report")]
+
+mod calls;
+mod discovery;
+mod environment;
+mod lifecycle;
+mod protocol;
+mod reports;
+mod sessions;
+mod stopping;
+mod structure;
+mod yard;

@@ -1,0 +1,83 @@
+//! What a session hears between calls, and changes while it lives.
+
+use serde_json::json;
+use wharfinger::SessionNote;
+use wharfinger::config::load;
+use wharfinger::model::Status;
+use wharfinger_testkit::processes;
+
+use crate::yard::{Yard, call, fake, host, inputs, names, say};
+
+async fn change(yard: &Yard, servers: serde_json::Value) -> wharfinger::Change {
+    yard.wharf.change(load(&inputs(&servers, &json!({}), host()))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c26_changes_apply_live_and_leave_alone_what_works() {
+    let stay = fake(&["tool=stay"], json!({}));
+    let yard = Yard::new(json!({ "stay": stay, "gone": fake(&["tool=gone"], json!({})) })).await;
+    let session = yard.session("s");
+    let stay_pid = say(&session, "stay", json!({})).await;
+    say(&session, "gone", json!({})).await;
+    let before = yard.processes();
+    assert_eq!(before.len(), 2);
+    let done = change(&yard, json!({ "stay": stay, "new": fake(&["tool=new"], json!({})) })).await;
+    let names_of = |list: &[wharfinger::model::ServerName]| {
+        list.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(names_of(&done.difference.added), ["new"]);
+    assert_eq!(names_of(&done.difference.removed), ["gone"]);
+    let left = yard.processes();
+    assert!(left.iter().any(|pid| before.contains(pid)), "what works is left alone");
+    assert_eq!(names(&session).await, ["stay", "new"]);
+    assert_eq!(say(&session, "stay", json!({})).await, stay_pid.replace("{}", "{}"));
+    let refused = call(&session, "gone", json!({})).await.unwrap_err().to_string();
+    assert!(refused.contains("there is no tool `gone`"), "{refused}");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn c26_a_running_instance_keeps_its_configuration_until_it_stops() {
+    let yard = Yard::new(json!({ "s": fake(&["say=old"], json!({})) })).await;
+    let session = yard.session("s");
+    assert_eq!(say(&session, "work", json!({})).await, "old");
+    change(&yard, json!({ "s": fake(&["say=new"], json!({})) })).await;
+    assert_eq!(say(&session, "work", json!({})).await, "old");
+    yard.wharf.stop_server("s", None).await;
+    assert_eq!(say(&session, "work", json!({})).await, "new");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn switching_off_stops_at_once() {
+    let yard = Yard::new(json!({ "s": fake(&[], json!({})) })).await;
+    let session = yard.session("s");
+    let pid: u32 = say(&session, "pid", json!({})).await.parse().unwrap();
+    change(&yard, json!({ "s": fake(&[], json!({"enabled": false})) })).await;
+    assert!(!processes::alive(pid));
+    let refused = call(&session, "pid", json!({})).await.unwrap_err().to_string();
+    assert!(refused.contains("s: this MCP server is disabled"), "{refused}");
+    assert_eq!(yard.wharf.reports(session.agent())[0].status, Status::Disabled);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn log_messages_between_calls_reach_the_session_at_its_level() {
+    let yard = Yard::new(json!({ "s": fake(&["notify-flood=3"], json!({})) })).await;
+    let session = yard.session("s");
+    names(&session).await;
+    let mut notes = session.notes();
+    // The flood comes right after the handshake, so during the first call or before it.
+    call(&session, "work", json!({})).await.unwrap();
+    assert!(session.set_log_level("error") && !session.set_log_level("loud"));
+    yard.wharf.stop_server("s", None).await;
+    while let Ok(note) = notes.try_recv() {
+        let SessionNote::Notification { method, .. } = note;
+        assert_eq!(method, "notifications/message");
+    }
+    let mut heard = 0;
+    crate::yard::call_with(&session, "work", json!({}), |_| heard += 1).await.unwrap();
+    assert_eq!(heard, 0, "info is below error");
+    assert!(notes.try_recv().is_err());
+    yard.close().await;
+}
