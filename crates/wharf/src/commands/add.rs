@@ -1,7 +1,5 @@
 //! `wharf add`
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
@@ -43,9 +41,9 @@ fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
         let tools = match (tools, error) {
             (Some(tools), _) => count(*tools, "tool"),
             (None, Some(_)) => "but its tools can't be listed".to_owned(),
-            (None, None) => "no tools listed yet".to_owned(),
+            (None, None) => "switched off".to_owned(),
         };
-        world.ui.answer(&format!("added {name}: {tools}"))?;
+        world.ui.answer(&format!("added {name}, {tools}"))?;
     }
     for problem in value["problems"].as_array().into_iter().flatten() {
         let text = |key: &str| problem[key].as_str().unwrap_or_default();
@@ -64,7 +62,7 @@ fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
 }
 
 /// Entries by name, with every member that was given.
-fn servers(add: &Add) -> Result<BTreeMap<String, Value>, Failure> {
+fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
     let block = match (add.name.as_str(), add.command.as_slice()) {
         ("-", []) => Some(read_input().map_err(|error| {
             Failure::usage("can't read standard input").because(&error)
@@ -76,7 +74,7 @@ fn servers(add: &Add) -> Result<BTreeMap<String, Value>, Failure> {
         (name, []) => return Err(nothing_to_run(name)),
         (_, [_, ..]) => None,
     };
-    let mut servers = BTreeMap::new();
+    let mut servers = Map::new();
     match block {
         None => {
             let entry = json!({"command": add.command[0], "args": add.command[1..]});

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Builder;
 
+use self::server::Verb;
 use crate::World;
 use crate::cli::Command;
 use crate::failure::Failure;
@@ -51,10 +52,10 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::List(agent) => list::run(world, &agent.agent).await,
         Command::Show(show) => server::show(world, &show.name, &show.agent.agent).await,
         Command::Remove(named) => server::remove(world, &named.name).await,
-        Command::Enable(named) => server::change(world, &named.name, "enable", None).await,
-        Command::Disable(named) => server::change(world, &named.name, "disable", None).await,
+        Command::Enable(named) => server::change(world, &named.name, Verb::Enable, None).await,
+        Command::Disable(named) => server::change(world, &named.name, Verb::Disable, None).await,
         Command::Restart(restart) => {
-            server::change(world, &restart.name, "restart", restart.agent.as_deref()).await
+            server::change(world, &restart.name, Verb::Restart, restart.agent.as_deref()).await
         }
         Command::Logs(logs) => logs::run(world, logs).await,
         Command::Tools(tools) => tools::run(world, &tools.agent.agent, tools.schema).await,

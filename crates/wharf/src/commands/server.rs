@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{part, read};
 use crate::World;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::ui::{count, first_line, plain};
 
 #[derive(Deserialize)]
@@ -40,12 +40,12 @@ struct Tool {
     description: String,
 }
 
-/// Server and state, what every change of one is answered with.
+/// What every change of a server is answered with.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
-    name: String,
     status_text: String,
+    tools: Option<usize>,
 }
 
 pub(super) async fn show(world: &World, name: &str, agent: &str) -> Result<(), Failure> {
@@ -107,20 +107,46 @@ pub(super) async fn remove(world: &World, name: &str) -> Result<(), Failure> {
     Ok(world.ui.answer(&format!("removed {name}"))?)
 }
 
-/// `enable`, `disable`, `restart` or `stop`.
+/// What can be done to a server.
+#[derive(Clone, Copy)]
+pub(super) enum Verb {
+    Enable,
+    Disable,
+    Restart,
+    Stop,
+}
+
+/// Does it; of one agent's process where that makes a difference and an agent is named.
 pub(super) async fn change(
     world: &World,
     name: &str,
-    verb: &str,
+    verb: Verb,
     agent: Option<&str>,
 ) -> Result<(), Failure> {
+    let (path, doing, done) = match verb {
+        Verb::Enable => ("enable", "starting", "enabled"),
+        Verb::Disable => ("disable", "stopping", "disabled"),
+        Verb::Restart => ("restart", "stopping", "stopped"),
+        Verb::Stop => ("stop", "stopping", "stopped"),
+    };
     let agent = agent.map(|agent| format!("?agent={}", part(agent))).unwrap_or_default();
-    let path = format!("/api/servers/{}/{verb}{agent}", part(name));
+    let path = format!("/api/servers/{}/{path}{agent}", part(name));
     let client = world.paths.client();
-    let value = world.ui.wait(&format!("{verb} {name}"), client.post(&path, None)).await?;
+    let value = world.ui.wait(&format!("{doing} {name}"), client.post(&path, None)).await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&value)?);
     }
     let report: Report = read(&value)?;
-    Ok(world.ui.answer(&format!("{}: {}", report.name, report.status_text))?)
+    let rest = match (verb, report.tools) {
+        (Verb::Enable, Some(tools)) => format!(", {}", count(tools, "tool")),
+        (Verb::Enable, None) => ", but its tools can't be listed".to_owned(),
+        (Verb::Disable, _) => String::new(),
+        (Verb::Restart | Verb::Stop, _) => "; the next call starts a fresh process".to_owned(),
+    };
+    world.ui.answer(&format!("{done} {name}{rest}"))?;
+    if let (Verb::Enable, None) = (verb, report.tools) {
+        world.ui.warn(&format!("{name}: {}", report.status_text));
+        return Err(Failure::Known(Exit::Failed));
+    }
+    Ok(())
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use rustix::process::{Pid, test_kill_process};
 use serde_json::json;
 use wharfinger_daemon::client::{Client, ClientError};
 
-use super::server;
+use super::server::{self, Verb};
 use crate::World;
 use crate::failure::Failure;
 
@@ -14,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 pub(super) async fn run(world: &World, name: Option<&str>) -> Result<(), Failure> {
     match name {
-        Some(name) => server::change(world, name, "stop", None).await,
+        Some(name) => server::change(world, name, Verb::Stop, None).await,
         None => daemon(world).await,
     }
 }
@@ -37,9 +38,14 @@ async fn daemon(world: &World) -> Result<(), Failure> {
 
 /// Its socket goes first, then its servers, then its process.
 async fn gone(client: &Client, pid: Option<i32>) {
-    let pid = pid.and_then(rustix::process::Pid::from_raw);
-    let lives = || pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok());
-    while client.is_running().await || lives() {
+    while client.is_running().await || pid.is_some_and(lives) {
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// One that is dead but not yet waited for by its parent does not.
+fn lives(pid: i32) -> bool {
+    let there = Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok());
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    there && !state.rsplit_once(')').is_some_and(|(_, state)| state.starts_with(" Z"))
 }

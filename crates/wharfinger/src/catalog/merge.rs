@@ -206,10 +206,10 @@ mod tests {
     #[test]
     fn the_list_has_exposed_names_and_everything_else_as_it_was() {
         let mut catalog = catalog(&[("a", &["x"])], &[]);
-        assert_eq!(catalog.list.get(), r#"{"tools":[{"inputSchema":{"type":"object"},"name":"x"}]}"#);
+        assert_eq!(catalog.list.get(), r#"{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}"#);
         catalog.tools[0].name = "p_x".into();
         let (list, portable) = lists(&catalog.tools);
-        assert_eq!(list.get(), r#"{"tools":[{"inputSchema":{"type":"object"},"name":"p_x"}]}"#);
+        assert_eq!(list.get(), r#"{"tools":[{"name":"p_x","inputSchema":{"type":"object"}}]}"#);
         assert!(portable.is_none());
         assert!(catalog.find("x").is_some() && catalog.find("y").is_none());
         assert_eq!(merge(&[], &[]).list.get(), r#"{"tools":[]}"#);

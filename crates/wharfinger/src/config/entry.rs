@@ -133,7 +133,7 @@ fn transport(members: &mut Members<'_>) -> Option<Transport> {
             Some(Transport::Stdio { command, args, cwd })
         }
         (None, Some((url, place))) => {
-            members.problems.push(warning(&place, "url", "remote servers come later; the entry is kept".into()));
+            members.warn("url", &place, "remote servers come later; the entry is kept".into());
             Some(Transport::Http { url })
         }
         (None, None) => {

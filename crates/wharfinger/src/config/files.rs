@@ -24,7 +24,7 @@ pub fn name(path: &Path) -> Arc<str> {
 /// Who may read a file that is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// As the user's umask has it; the mode of a file that is there already stays.
+    /// The mode of a file that is there already stays; a new one is its owner's alone.
     Usual,
     /// Its owner alone (0600).
     Owner,
@@ -49,7 +49,7 @@ pub fn replace(path: &Path, text: &str, readers: Readers) -> io::Result<()> {
 #[cfg(unix)]
 fn set_usual_mode(file: &fs::File, path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(path).map_or(0o644, |known| known.permissions().mode() & 0o777);
+    let mode = fs::metadata(path).map_or(0o600, |known| known.permissions().mode() & 0o777);
     file.set_permissions(fs::Permissions::from_mode(mode))
 }
 

@@ -234,6 +234,11 @@ impl<'a> Members<'a> {
         self.problems.push(error(place.unwrap_or(&self.place), &key, message));
     }
 
+    /// A warning about a member that was read already.
+    pub(super) fn warn(&mut self, name: &str, place: &Place, message: String) {
+        self.problems.push(warning(place, &self.key(name), message));
+    }
+
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
