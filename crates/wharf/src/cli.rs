@@ -38,7 +38,12 @@ Environment:
 )]
 pub(crate) struct Cli {
     /// Home folder: configuration, database, socket [default: ~/.wharfinger]
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Global options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Global options"
+    )]
     pub(crate) home: Option<PathBuf>,
     /// Answer in JSON, with the same facts as the admin API
     #[arg(long, global = true, help_heading = "Global options")]
@@ -377,14 +382,25 @@ pub(crate) struct Guard {
 /// What people type, made what is meant: `add --json BLOCK` announces a block and doesn't ask for JSON output.
 pub(crate) fn understand(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words: Vec<OsString> = words.collect();
-    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let Some(add) = words[..end].iter().position(|word| word == "add") else { return words };
+    let end = words
+        .iter()
+        .position(|word| word == "--")
+        .unwrap_or(words.len());
+    let Some(add) = words[..end].iter().position(|word| word == "add") else {
+        return words;
+    };
     for at in add + 1..end {
-        if words[at] == "--json" && words.get(at + 1).is_some_and(|word| is_block(&word.to_string_lossy())) {
+        if words[at] == "--json"
+            && words
+                .get(at + 1)
+                .is_some_and(|word| is_block(&word.to_string_lossy()))
+        {
             words.remove(at);
             break;
         }
-        let joined = words[at].to_str().and_then(|word| word.strip_prefix("--json="));
+        let joined = words[at]
+            .to_str()
+            .and_then(|word| word.strip_prefix("--json="));
         if let Some(block) = joined.filter(|text| is_block(text)) {
             words[at] = block.into();
             break;
@@ -396,11 +412,14 @@ pub(crate) fn understand(words: impl Iterator<Item = OsString>) -> Vec<OsString>
 /// Whether a word is the beginning of a block of servers, with its outer braces or without.
 pub(crate) fn is_block(text: &str) -> bool {
     let text = text.trim_start();
-    ["{", "\"", "//", "/*"].iter().any(|start| text.starts_with(start))
+    ["{", "\"", "//", "/*"]
+        .iter()
+        .any(|start| text.starts_with(start))
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
-    pair(text).ok_or_else(|| "expected KEY=VALUE, for example `API_URL=http://localhost`".to_owned())
+    pair(text)
+        .ok_or_else(|| "expected KEY=VALUE, for example `API_URL=http://localhost`".to_owned())
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {
@@ -430,13 +449,25 @@ mod tests {
             assert_eq!(understand(words), expect, "{line:?}");
         };
         check(&["wharf", "add", "--json", "{}"], &["wharf", "add", "{}"]);
-        check(&["wharf", "add", "--json=\"a\": {}"], &["wharf", "add", "\"a\": {}"]);
-        check(&["wharf", "--json", "add", "{}"], &["wharf", "--json", "add", "{}"]);
-        check(&["wharf", "--json", "add", "--json", "{}"], &["wharf", "--json", "add", "{}"]);
+        check(
+            &["wharf", "add", "--json=\"a\": {}"],
+            &["wharf", "add", "\"a\": {}"],
+        );
+        check(
+            &["wharf", "--json", "add", "{}"],
+            &["wharf", "--json", "add", "{}"],
+        );
+        check(
+            &["wharf", "--json", "add", "--json", "{}"],
+            &["wharf", "--json", "add", "{}"],
+        );
         check(
             &["wharf", "add", "a", "--", "x", "--json", "{}"],
             &["wharf", "add", "a", "--", "x", "--json", "{}"],
         );
-        check(&["wharf", "call", "--json", "{"], &["wharf", "call", "--json", "{"]);
+        check(
+            &["wharf", "call", "--json", "{"],
+            &["wharf", "call", "--json", "{"],
+        );
     }
 }

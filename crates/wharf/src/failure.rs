@@ -55,7 +55,13 @@ impl Failure {
 
     pub(crate) fn told(exit: Exit, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::Told(Box::new(Told { exit, message, causes: vec![], hint: None, problem: None }))
+        Self::Told(Box::new(Told {
+            exit,
+            message,
+            causes: vec![],
+            hint: None,
+            problem: None,
+        }))
     }
 
     /// The way out.
@@ -82,9 +88,13 @@ impl Failure {
 impl Told {
     /// The same facts for programs: the daemon's problem document where there is one.
     pub(crate) fn json(&self) -> Value {
-        let mut problem = self.problem.clone().filter(Value::is_object).unwrap_or_else(|| {
-            json!({"title": self.message, "hint": self.hint, "causes": self.causes})
-        });
+        let mut problem = self
+            .problem
+            .clone()
+            .filter(Value::is_object)
+            .unwrap_or_else(
+                || json!({"title": self.message, "hint": self.hint, "causes": self.causes}),
+            );
         problem["exitCode"] = json!(self.exit as u8);
         problem
     }
@@ -93,11 +103,17 @@ impl Told {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::NotRunning { .. } => Self::told(Exit::NoDaemon, error.to_string())
-                .hint("start one with `wharf up`"),
+            ClientError::NotRunning { .. } => {
+                Self::told(Exit::NoDaemon, error.to_string()).hint("start one with `wharf up`")
+            }
             ClientError::Broken(_) => Self::failed(error.to_string())
                 .hint("`wharf status` tells whether the daemon still runs"),
-            ClientError::Refused { status, title, hint, problem } => {
+            ClientError::Refused {
+                status,
+                title,
+                hint,
+                problem,
+            } => {
                 let exit = match status {
                     400 | 422 => Exit::Usage,
                     404 => Exit::Unknown,
@@ -119,7 +135,11 @@ impl From<ClientError> for Failure {
 fn fields(problem: &Value) -> Vec<String> {
     let fields = problem["fields"].as_object().into_iter().flatten();
     let lines = fields.flat_map(|(key, messages)| {
-        let messages = messages.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let messages = messages
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         messages.map(move |message| format!("{key}: {message}"))
     });
     lines.collect()
@@ -151,8 +171,19 @@ mod tests {
         let check = |status: u16, expect: Exit| {
             let problem = json!({"title": "no", "fields": {"env": ["must be an object"]}});
             let title = "no".to_owned();
-            let told = told(ClientError::Refused { status, title, hint: None, problem }.into());
-            assert_eq!((told.exit, told.causes), (expect, vec!["env: must be an object".to_owned()]));
+            let told = told(
+                ClientError::Refused {
+                    status,
+                    title,
+                    hint: None,
+                    problem,
+                }
+                .into(),
+            );
+            assert_eq!(
+                (told.exit, told.causes),
+                (expect, vec!["env: must be an object".to_owned()])
+            );
         };
         check(400, Exit::Usage);
         check(404, Exit::Unknown);
@@ -163,7 +194,10 @@ mod tests {
 
     #[test]
     fn a_reader_that_has_enough_is_no_failure() {
-        assert!(matches!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)), Failure::Enough));
+        assert!(matches!(
+            Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)),
+            Failure::Enough
+        ));
         let full = told(io::Error::from(io::ErrorKind::StorageFull).into());
         assert_eq!(full.exit, Exit::Failed);
     }

@@ -62,7 +62,12 @@ fn run(cli: Cli, ui: Ui, environment: BTreeMap<String, String>) -> Result<(), Fa
     let paths = Paths::find(cli.home.as_deref(), &environment, std::env::home_dir())?;
     let program = std::env::current_exe()
         .map_err(|error| Failure::failed("can't find out which program this is").because(&error))?;
-    let world = World { ui, paths, environment, program };
+    let world = World {
+        ui,
+        paths,
+        environment,
+        program,
+    };
     commands::run(&world, cli.command)
 }
 

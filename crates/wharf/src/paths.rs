@@ -11,6 +11,8 @@ use crate::failure::Failure;
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     home: PathBuf,
+    /// It was named on the command line, so commands we suggest have to name it too.
+    named: bool,
 }
 
 impl Paths {
@@ -20,21 +22,37 @@ impl Paths {
         environment: &BTreeMap<String, String>,
         user: Option<PathBuf>,
     ) -> Result<Self, Failure> {
-        let variable = environment.get("WHARFINGER_HOME").filter(|value| !value.is_empty());
+        let variable = environment
+            .get("WHARFINGER_HOME")
+            .filter(|value| !value.is_empty());
         let home = option
             .map(Path::to_owned)
             .or_else(|| variable.map(PathBuf::from))
             .or_else(|| user.map(|user| user.join(".wharfinger")));
         let home = home.ok_or_else(|| {
-            Failure::usage("there is no home folder").hint("name one with `--home DIR` or `WHARFINGER_HOME`")
+            Failure::usage("there is no home folder")
+                .hint("name one with `--home DIR` or `WHARFINGER_HOME`")
         })?;
-        let home = std::path::absolute(&home)
-            .map_err(|error| Failure::usage(format!("`{}` is no folder", home.display())).because(&error))?;
-        Ok(Self { home })
+        let home = std::path::absolute(&home).map_err(|error| {
+            Failure::usage(format!("`{}` is no folder", home.display())).because(&error)
+        })?;
+        Ok(Self {
+            home,
+            named: option.is_some(),
+        })
     }
 
     pub(crate) fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// How a command for this home begins.
+    pub(crate) fn wharf(&self) -> String {
+        if self.named {
+            format!("wharf --home {}", quoted(&self.home.to_string_lossy()))
+        } else {
+            "wharf".into()
+        }
     }
 
     /// What the host configures.
@@ -58,6 +76,15 @@ impl Paths {
     }
 }
 
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -68,12 +95,25 @@ mod tests {
             let environment = variable.map(|v| ("WHARFINGER_HOME".to_owned(), v.to_owned()));
             let environment = environment.into_iter().collect();
             let paths = Paths::find(option.map(Path::new), &environment, Some("/home/me".into()));
-            assert_eq!(paths.unwrap().home(), Path::new(expect), "{option:?} {variable:?}");
+            assert_eq!(
+                paths.unwrap().home(),
+                Path::new(expect),
+                "{option:?} {variable:?}"
+            );
         };
         check(Some("/a"), Some("/b"), "/a");
         check(None, Some("/b"), "/b");
         check(None, Some(""), "/home/me/.wharfinger");
         check(None, None, "/home/me/.wharfinger");
         assert!(Paths::find(None, &BTreeMap::new(), None).is_err());
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell() {
+        let check = |word: &str, expect: &str| assert_eq!(quoted(word), expect);
+        check("/a/b-c", "/a/b-c");
+        check("a b", "'a b'");
+        check("it's", r"'it'\''s'");
+        check("", "''");
     }
 }

@@ -44,7 +44,11 @@ impl Ui {
 
     /// Text of the answer; a line break is added where there is none.
     pub(crate) fn answer(&self, text: &str) -> io::Result<()> {
-        let text = if self.answers_to_terminal { harmless(text) } else { text.to_owned() };
+        let text = if self.answers_to_terminal {
+            harmless(text)
+        } else {
+            text.to_owned()
+        };
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
         if !text.ends_with('\n') {
@@ -65,18 +69,33 @@ impl Ui {
 
     /// Columns under headers. In a terminal the last one is cut to fit.
     pub(crate) fn table(&self, headers: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-        let limit = if self.answers_to_terminal && self.width > 40 { self.width } else { usize::MAX };
+        let limit = if self.answers_to_terminal && self.width > 40 {
+            self.width
+        } else {
+            usize::MAX
+        };
         self.answer(&table(headers, rows, limit))
     }
 
     /// A line of talk.
     pub(crate) fn say(&self, text: &str) {
-        self.talk(&format!("{}\n", if self.talks_to_terminal { harmless(text) } else { text.to_owned() }));
+        self.talk(&format!(
+            "{}\n",
+            if self.talks_to_terminal {
+                harmless(text)
+            } else {
+                text.to_owned()
+            }
+        ));
     }
 
     /// A line of talk after a word like `warning`.
     pub(crate) fn warn(&self, text: &str) {
-        self.say(&format!("{} {}", self.label("warning:", "33"), indented(text)));
+        self.say(&format!(
+            "{} {}",
+            self.label("warning:", "33"),
+            indented(text)
+        ));
     }
 
     pub(crate) fn hint(&self, text: &str) {
@@ -89,10 +108,19 @@ impl Ui {
             Severity::Warning => self.label("warning:", "33"),
             Severity::Error => self.label("error:", "31"),
         };
-        let Problem { place, key, message, .. } = problem;
+        let Problem {
+            place,
+            key,
+            message,
+            ..
+        } = problem;
         self.say(&format!("{label} {place}: {key}: {}", indented(message)));
         if let Some(hint) = &problem.hint {
-            self.say(&format!("  {} {}", self.label("hint:", "36"), indented(hint)));
+            self.say(&format!(
+                "  {} {}",
+                self.label("hint:", "36"),
+                indented(hint)
+            ));
         }
     }
 
@@ -113,9 +141,17 @@ impl Ui {
     }
 
     fn tell(&self, told: &Told) {
-        self.say(&format!("{} {}", self.label("error:", "31"), indented(&told.message)));
+        self.say(&format!(
+            "{} {}",
+            self.label("error:", "31"),
+            indented(&told.message)
+        ));
         for cause in &told.causes {
-            self.say(&format!("{} {}", self.label("caused by:", "31"), indented(cause)));
+            self.say(&format!(
+                "{} {}",
+                self.label("caused by:", "31"),
+                indented(cause)
+            ));
         }
         if let Some(hint) = &told.hint {
             self.hint(hint);
@@ -161,7 +197,11 @@ impl Ui {
     }
 
     fn label(&self, word: &str, code: &str) -> String {
-        if self.colour { format!("\x1b[1;{code}m{word}\x1b[0m") } else { word.to_owned() }
+        if self.colour {
+            format!("\x1b[1;{code}m{word}\x1b[0m")
+        } else {
+            word.to_owned()
+        }
     }
 
     #[expect(clippy::unused_self, reason = "all printing goes through the value")]
@@ -192,7 +232,11 @@ impl From<crate::failure::Exit> for i32 {
 
 /// A number and its noun.
 pub(crate) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+    if number == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{number} {noun}s")
+    }
 }
 
 /// A size as people say it.
@@ -268,8 +312,14 @@ fn picture(control: char) -> char {
 fn table(headers: &[&str], rows: &[Vec<String>], limit: usize) -> String {
     let cell = |text: &str| text.replace(['\n', '\r', '\t'], " ");
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count());
-        cells.chain([headers[column].chars().count()]).max().unwrap_or(0)
+        let cells = rows
+            .iter()
+            .filter_map(|row| row.get(column))
+            .map(|text| text.chars().count());
+        cells
+            .chain([headers[column].chars().count()])
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..headers.len()).map(width).collect();
     let line = |cells: Vec<String>| {
@@ -285,7 +335,10 @@ fn table(headers: &[&str], rows: &[Vec<String>], limit: usize) -> String {
         line.trim_end().to_owned()
     };
     let header = headers.iter().map(|header| (*header).to_owned()).collect();
-    let lines: Vec<String> = std::iter::once(header).chain(rows.iter().cloned()).map(line).collect();
+    let lines: Vec<String> = std::iter::once(header)
+        .chain(rows.iter().cloned())
+        .map(line)
+        .collect();
     lines.join("\n")
 }
 
@@ -295,20 +348,35 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_they_need() {
-        let rows = [vec!["a".to_owned(), "long text here, rather".to_owned()], vec!["bcde".into(), "x\ny".into()]];
-        assert_eq!(table(&["N", "WHAT"], &rows, usize::MAX), "N     WHAT\na     long text here, rather\nbcde  x y");
-        assert_eq!(table(&["N", "WHAT"], &rows, 24), "N     WHAT\na     long text here, r…\nbcde  x y");
+        let rows = [
+            vec!["a".to_owned(), "long text here, rather".to_owned()],
+            vec!["bcde".into(), "x\ny".into()],
+        ];
+        assert_eq!(
+            table(&["N", "WHAT"], &rows, usize::MAX),
+            "N     WHAT\na     long text here, rather\nbcde  x y"
+        );
+        assert_eq!(
+            table(&["N", "WHAT"], &rows, 24),
+            "N     WHAT\na     long text here, r…\nbcde  x y"
+        );
     }
 
     #[test]
     fn a_server_can_not_write_to_the_terminal() {
-        assert_eq!(harmless("a\x1b]0;title\x07b\r\x1b[1;31mred\x1b[0m\n"), "a␛]0;title␇b␍\x1b[1;31mred\x1b[0m\n");
+        assert_eq!(
+            harmless("a\x1b]0;title\x07b\r\x1b[1;31mred\x1b[0m\n"),
+            "a␛]0;title␇b␍\x1b[1;31mred\x1b[0m\n"
+        );
         assert_eq!(harmless("\u{9b}31m"), "\u{fffd}31m");
     }
 
     #[test]
     fn sizes_and_counts_are_for_people() {
-        assert_eq!([size(999), size(13_700), size(2_500_000)], ["999 B", "13.7 kB", "2.5 MB"]);
+        assert_eq!(
+            [size(999), size(13_700), size(2_500_000)],
+            ["999 B", "13.7 kB", "2.5 MB"]
+        );
         assert_eq!([count(0, "tool"), count(1, "tool")], ["0 tools", "1 tool"]);
         assert_eq!(first_line("  one two\nthree", 5), "one…");
     }

@@ -62,7 +62,9 @@ pub struct Messages {
 impl Client {
     /// For the daemon whose socket this is.
     pub fn new(socket: impl Into<PathBuf>) -> Self {
-        Self { socket: socket.into() }
+        Self {
+            socket: socket.into(),
+        }
     }
 
     /// Where it connects to.
@@ -98,11 +100,17 @@ impl Client {
         body: Option<&Value>,
     ) -> Result<Messages, ClientError> {
         let response = self.send(method, path, body).await?;
-        Ok(Messages { body: response.into_body(), buffer: BytesMut::new() })
+        Ok(Messages {
+            body: response.into_body(),
+            buffer: BytesMut::new(),
+        })
     }
 
     /// Turns a connection into a byte stream for MCP over stdio of an agent.
-    pub async fn attach(&self, agent: &str) -> Result<TokioIo<hyper::upgrade::Upgraded>, ClientError> {
+    pub async fn attach(
+        &self,
+        agent: &str,
+    ) -> Result<TokioIo<hyper::upgrade::Upgraded>, ClientError> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("/agents/{agent}/stdio"))
@@ -114,7 +122,10 @@ impl Client {
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(refused(response).await);
         }
-        hyper::upgrade::on(response).await.map(TokioIo::new).map_err(broken)
+        hyper::upgrade::on(response)
+            .await
+            .map(TokioIo::new)
+            .map_err(broken)
     }
 
     async fn ask(
@@ -123,7 +134,12 @@ impl Client {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Value, ClientError> {
-        let body = self.send(method, path, body).await?.into_body().collect().await;
+        let body = self
+            .send(method, path, body)
+            .await?
+            .into_body()
+            .collect()
+            .await;
         let bytes = body.map_err(broken)?.to_bytes();
         if bytes.is_empty() {
             return Ok(Value::Null);
@@ -142,25 +158,39 @@ impl Client {
             .uri(path)
             .header(header::HOST, "localhost")
             .header(header::CONTENT_TYPE, "application/json")
-            .body(Full::from(body.map(ToString::to_string).unwrap_or_default()));
+            .body(Full::from(
+                body.map(ToString::to_string).unwrap_or_default(),
+            ));
         let response = self.exchange(request.map_err(broken)?).await?;
-        if response.status().is_success() { Ok(response) } else { Err(refused(response).await) }
+        if response.status().is_success() {
+            Ok(response)
+        } else {
+            Err(refused(response).await)
+        }
     }
 
     async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
-        let stream = UnixStream::connect(&self.socket).await.map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                ClientError::NotRunning { socket: self.socket.clone() }
-            }
-            _ => broken(error),
-        })?;
+        let stream =
+            UnixStream::connect(&self.socket)
+                .await
+                .map_err(|error| match error.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                        ClientError::NotRunning {
+                            socket: self.socket.clone(),
+                        }
+                    }
+                    _ => broken(error),
+                })?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(broken)?;
         // It ends with the response it carries, so nobody needs to wait for it.
-        #[expect(clippy::disallowed_methods, reason = "ends with the connection it drives")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "ends with the connection it drives"
+        )]
         tokio::spawn(connection.with_upgrades());
         sender.send_request(request).await.map_err(broken)
     }
@@ -204,12 +234,20 @@ fn parse(event: &[u8]) -> Result<Option<Message>, ClientError> {
         return Ok(None);
     }
     let data = serde_json::from_str(&data).map_err(broken)?;
-    Ok(Some(Message { event: name.unwrap_or_else(|| "message".into()), data }))
+    Ok(Some(Message {
+        event: name.unwrap_or_else(|| "message".into()),
+        data,
+    }))
 }
 
 async fn refused(response: Response<Incoming>) -> ClientError {
     let status = response.status();
-    let bytes = response.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .map(|b| b.to_bytes())
+        .unwrap_or_default();
     let problem: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let text = |key: &str| problem[key].as_str().map(str::to_owned);
     let title = text("detail").or_else(|| text("title"));

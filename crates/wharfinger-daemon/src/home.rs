@@ -37,7 +37,10 @@ pub struct Home(PathBuf);
 impl Home {
     /// Makes the folder if need be.
     pub fn open(path: &Path) -> Result<Self, HomeError> {
-        let failed = |source| HomeError::Io { path: path.to_owned(), source };
+        let failed = |source| HomeError::Io {
+            path: path.to_owned(),
+            source,
+        };
         let mut builder = DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
@@ -77,23 +80,36 @@ impl Home {
     /// A short name of this home that is the same at every start.
     pub(crate) fn mark(&self) -> String {
         let hash = Sha256::digest(self.0.as_os_str().as_encoded_bytes());
-        hash.iter().take(6).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+        hash.iter()
+            .take(6)
+            .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
     }
 
     /// Holds the home for one daemon, until the file is dropped. The file holds its process id.
     pub(crate) fn hold(&self) -> Result<File, HomeError> {
         let path = self.0.join("daemon.lock");
-        let failed = |source| HomeError::Io { path: path.clone(), source };
-        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        let failed = |source| HomeError::Io {
+            path: path.clone(),
+            source,
+        };
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&path);
         let mut file = file.map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(fs::TryLockError::WouldBlock) => {
-                return Err(HomeError::Held { home: self.0.clone() });
+                return Err(HomeError::Held {
+                    home: self.0.clone(),
+                });
             }
             Err(fs::TryLockError::Error(source)) => return Err(failed(source)),
         }
-        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+        file.set_len(0)
+            .and_then(|()| writeln!(file, "{}", std::process::id()))
+            .map_err(failed)?;
         Ok(file)
     }
 
@@ -131,7 +147,10 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(crate) fn new(home: Home) -> Self {
-        Self { home, known: Mutex::default() }
+        Self {
+            home,
+            known: Mutex::default(),
+        }
     }
 
     /// The token of an agent, or the owner's. Made at the first use.
@@ -141,7 +160,10 @@ impl Tokens {
             return Ok(token.clone());
         }
         let path = self.home.token_file(agent);
-        let kept = fs::read_to_string(&path).unwrap_or_default().trim().to_owned();
+        let kept = fs::read_to_string(&path)
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
         let token = if kept.len() >= 32 {
             kept
         } else {
@@ -156,7 +178,8 @@ impl Tokens {
 
     /// Whether a token is the agent's, or the owner's; compared in constant time.
     pub(crate) fn is(&self, agent: Option<&AgentName>, given: &str) -> bool {
-        self.token(agent).is_ok_and(|token| bool::from(token.as_bytes().ct_eq(given.as_bytes())))
+        self.token(agent)
+            .is_ok_and(|token| bool::from(token.as_bytes().ct_eq(given.as_bytes())))
     }
 
     /// Forgets an agent's token; a new agent of that name gets another.
@@ -173,7 +196,9 @@ impl Tokens {
 pub(crate) fn random_hex() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).expect("the system gives random numbers");
-    bytes.iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
+    bytes.iter().fold(String::with_capacity(64), |hex, byte| {
+        hex + &format!("{byte:02x}")
+    })
 }
 
 #[cfg(all(test, unix))]
@@ -186,7 +211,10 @@ mod tests {
     fn a_home_is_held_by_one_and_closed_to_others() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::open(&dir.path().join("h")).unwrap();
-        assert_eq!(fs::metadata(home.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            fs::metadata(home.path()).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
         let held = home.hold().unwrap();
         assert!(matches!(home.hold(), Err(HomeError::Held { .. })));
         drop(held);
@@ -204,7 +232,10 @@ mod tests {
         assert_ne!(token, tokens.token(None).unwrap());
         let again = Tokens::new(home.clone());
         assert!(again.is(Some(&agent), &token) && !again.is(None, &token) && !again.is(None, ""));
-        let mode = fs::metadata(home.token_file(Some(&agent))).unwrap().permissions().mode();
+        let mode = fs::metadata(home.token_file(Some(&agent)))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         again.forget(&agent);
         assert!(!again.is(Some(&agent), &token));

@@ -61,7 +61,12 @@ pub(crate) async fn unix(
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, _)) => {
-                tasks.spawn(connection(stream, router.clone(), Way::Socket, stop.clone()));
+                tasks.spawn(connection(
+                    stream,
+                    router.clone(),
+                    Way::Socket,
+                    stop.clone(),
+                ));
             }
             Err(error) => pause(&error).await,
         }
@@ -106,8 +111,9 @@ pub(crate) struct Hosts(Arc<Vec<String>>);
 
 impl Hosts {
     pub(crate) fn new(listen: SocketAddr, allowed: &[String]) -> Self {
-        let mut names: Vec<String> =
-            ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned).to_vec();
+        let mut names: Vec<String> = ["localhost", "127.0.0.1", "[::1]"]
+            .map(str::to_owned)
+            .to_vec();
         names.push(match listen.ip() {
             IpAddr::V4(ip) => ip.to_string(),
             IpAddr::V6(ip) => format!("[{ip}]"),
@@ -121,7 +127,9 @@ impl Hosts {
         let host = text(header::HOST).is_some_and(|host| self.knows(host));
         let origin = headers.contains_key(header::ORIGIN).then(|| {
             let origin = text(header::ORIGIN).unwrap_or_default();
-            let site = origin.split_once("://").filter(|(scheme, _)| scheme.starts_with("http"));
+            let site = origin
+                .split_once("://")
+                .filter(|(scheme, _)| scheme.starts_with("http"));
             site.is_some_and(|(_, host)| self.knows(host))
         });
         host && origin.unwrap_or(true)

@@ -123,7 +123,9 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let playwright = loaded.config.playwright.announcement();
     let mark = home.mark();
     let sweep = mark.clone();
-    tokio::task::spawn_blocking(move || guard::sweep(&sweep)).await.ok();
+    tokio::task::spawn_blocking(move || guard::sweep(&sweep))
+        .await
+        .ok();
     let owner = Owner::new(&mark);
     let guard = Guard::start(options.program.clone(), &["__guard"], &owner)?;
     let listen = options.listen.unwrap_or(daemon_config.listen);
@@ -159,32 +161,49 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let router = gateway::router()
         .merge(api::router(&daemon))
         .with_state(daemon.clone())
-        .layer(axum::middleware::from_fn_with_state(hosts, http::check_host));
+        .layer(axum::middleware::from_fn_with_state(
+            hosts,
+            http::check_host,
+        ));
     let (tasks, stop) = (&daemon.tasks, &daemon.stop);
     tasks.spawn(http::tcp(tcp, router.clone(), tasks.clone(), stop.clone()));
     tasks.spawn(http::unix(unix, router, tasks.clone(), stop.clone()));
     tasks.spawn(gateway::expire(daemon.clone()));
     let watching = daemon.clone();
     tasks.spawn(async move {
-        watching.settings.watch(&watching.wharf, watching.stop.clone()).await;
+        watching
+            .settings
+            .watch(&watching.wharf, watching.stop.clone())
+            .await;
     });
     tracing::info!("{playwright}");
     let servers = daemon.wharf.config().servers.len();
-    ready(Ready { url: daemon.url(), home: home.clone(), servers, problems, playwright });
+    ready(Ready {
+        url: daemon.url(),
+        home: home.clone(),
+        servers,
+        problems,
+        playwright,
+    });
     daemon.stop.cancelled().await;
     tracing::info!("stopping");
     std::fs::remove_file(home.socket()).ok();
     daemon.wharf.shut_down().await;
     daemon.tasks.close();
     // Clients have been told; those that do not read are not waited for.
-    tokio::time::timeout(Duration::from_secs(2), daemon.tasks.wait()).await.ok();
+    tokio::time::timeout(Duration::from_secs(2), daemon.tasks.wait())
+        .await
+        .ok();
     guard.dismiss().await;
     drop(held);
     Ok(())
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener, ServeError> {
-    let failed = |source| ServeError::Listen { address: listen.to_string(), source };
+    let failed = |source| ServeError::Listen {
+        address: listen.to_string(),
+        source,
+    };
     TcpListener::bind(listen).await.map_err(failed)
 }
 
@@ -192,7 +211,10 @@ async fn bind(listen: SocketAddr) -> Result<TcpListener, ServeError> {
 fn bind_socket(home: &Home) -> Result<UnixListener, ServeError> {
     use std::os::unix::fs::PermissionsExt;
     let path = home.socket();
-    let failed = |source| ServeError::Listen { address: path.display().to_string(), source };
+    let failed = |source| ServeError::Listen {
+        address: path.display().to_string(),
+        source,
+    };
     std::fs::remove_file(&path).ok();
     let listener = UnixListener::bind(&path).map_err(failed)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;

@@ -37,7 +37,12 @@ impl Settings {
         environment: BTreeMap<String, String>,
         run: Vec<ServerEntry>,
     ) -> Self {
-        Self { home, environment, run, text: Mutex::default() }
+        Self {
+            home,
+            environment,
+            run,
+            text: Mutex::default(),
+        }
     }
 
     /// Reads everything, at start.
@@ -67,13 +72,21 @@ impl Settings {
     ) -> Result<Change, SettingsError> {
         let mut known = self.text.lock().await;
         let mut inputs = self.inputs()?;
-        let before = inputs.settings.take().map(|file| file.text).unwrap_or_default();
+        let before = inputs
+            .settings
+            .take()
+            .map(|file| file.text)
+            .unwrap_or_default();
         let after = edit(&before)?;
         let path = self.home.settings();
-        files::replace(&path, &after, Readers::Usual)
-            .map_err(|source| HomeError::Io { path: path.clone(), source })?;
-        inputs.settings =
-            Some(wharfinger::config::File { name: files::name(&path), text: after.clone() });
+        files::replace(&path, &after, Readers::Usual).map_err(|source| HomeError::Io {
+            path: path.clone(),
+            source,
+        })?;
+        inputs.settings = Some(wharfinger::config::File {
+            name: files::name(&path),
+            text: after.clone(),
+        });
         *known = Some(after);
         Ok(wharf.change(load(&inputs)).await)
     }

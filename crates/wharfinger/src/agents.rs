@@ -32,8 +32,14 @@ pub enum AgentError {
 }
 
 pub(crate) async fn load(wharf: &Wharf) -> Result<(), StoreError> {
-    let mut names: Vec<String> =
-        wharf.0.store.agents().await?.into_iter().map(|row| row.name).collect();
+    let mut names: Vec<String> = wharf
+        .0
+        .store
+        .agents()
+        .await?
+        .into_iter()
+        .map(|row| row.name)
+        .collect();
     if !names.iter().any(|name| name == DEFAULT) {
         wharf.0.store.add_agent(row(DEFAULT)).await?;
         names.push(DEFAULT.to_owned());
@@ -44,7 +50,9 @@ pub(crate) async fn load(wharf: &Wharf) -> Result<(), StoreError> {
 }
 
 fn row(name: &str) -> AgentRow {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     AgentRow {
         name: name.to_owned(),
         created: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
@@ -60,10 +68,13 @@ impl Wharf {
     /// The agent of that name.
     pub fn agent(&self, name: &str) -> Result<AgentName, AgentError> {
         let agents = lock(&self.0.agents);
-        agents.get(name).cloned().ok_or_else(|| AgentError::Unknown {
-            name: name.to_owned(),
-            near: nearest(name, agents.iter().map(AgentName::as_str)).map(str::to_owned),
-        })
+        agents
+            .get(name)
+            .cloned()
+            .ok_or_else(|| AgentError::Unknown {
+                name: name.to_owned(),
+                near: nearest(name, agents.iter().map(AgentName::as_str)).map(str::to_owned),
+            })
     }
 
     /// Makes an agent.

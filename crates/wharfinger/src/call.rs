@@ -107,7 +107,9 @@ impl Session {
         let (server, tool) = match target {
             Target::Exposed(name) => {
                 let catalog = self.known_tools();
-                let exposed = catalog.find(name).ok_or_else(|| self.unknown(name, &catalog))?;
+                let exposed = catalog
+                    .find(name)
+                    .ok_or_else(|| self.unknown(name, &catalog))?;
                 (exposed.server.clone(), exposed.tool.name.to_string())
             }
             Target::Direct { server, tool } => {
@@ -115,19 +117,26 @@ impl Session {
                 let entry = config.server(server).ok_or_else(|| {
                     let near = crate::model::nearest(server, known.clone());
                     let near = near.map(|name| format!("; did you mean `{name}`?"));
-                    Refusal::Unknown(format!("there is no server `{server}`{}", near.unwrap_or_default()))
+                    Refusal::Unknown(format!(
+                        "there is no server `{server}`{}",
+                        near.unwrap_or_default()
+                    ))
                 })?;
                 (entry.name.clone(), tool.to_owned())
             }
         };
-        let entry = config.server(server.as_str()).ok_or_else(|| gone(&server))?;
+        let entry = config
+            .server(server.as_str())
+            .ok_or_else(|| gone(&server))?;
         if !entry.enabled {
             return Err(Refusal::Unavailable(format!(
                 "{server}: this MCP server is disabled; its owner can switch it on with `wharf enable {server}`"
             )));
         }
         if let Transport::Http { .. } = entry.transport {
-            return Err(Refusal::Unavailable(format!("{server}: remote MCP servers come later")));
+            return Err(Refusal::Unavailable(format!(
+                "{server}: remote MCP servers come later"
+            )));
         }
         Ok((entry.clone(), tool))
     }
@@ -146,7 +155,10 @@ impl Session {
                 self.wharf.found(&entry.name, &self.state.declared)
             {
                 let first = reason.lines().next().unwrap_or_default();
-                text.push_str(&format!("\n{}: this MCP server is not available: {first}", entry.name));
+                text.push_str(&format!(
+                    "\n{}: this MCP server is not available: {first}",
+                    entry.name
+                ));
             }
         }
         Refusal::Unknown(self.wharf.redactor().text(&text).into_owned())
@@ -159,9 +171,13 @@ impl Session {
         call: ToolCall<'_>,
         notes: &mut impl FnMut(CallNote),
     ) -> Result<Raw, Refusal> {
-        let handle =
-            self.wharf.instance(&self.state, entry).ok_or_else(|| gone(&entry.name))?;
-        if self.wants_log_level() && !matches!(handle.status(), crate::model::Status::Running { .. }) {
+        let handle = self
+            .wharf
+            .instance(&self.state, entry)
+            .ok_or_else(|| gone(&entry.name))?;
+        if self.wants_log_level()
+            && !matches!(handle.status(), crate::model::Status::Running { .. })
+        {
             self.tell_log_level_when_it_runs(&handle);
         }
         let (sender, mut heard) = mpsc::channel(1024);
@@ -198,9 +214,9 @@ impl Session {
         drop(guard);
         match reply {
             Ok(result) => Ok(clean(result)),
-            Err(servers::CallError::Server { error, .. }) => {
-                Err(Refusal::Server(ErrorObject::from_raw(&clean(error.to_raw()))))
-            }
+            Err(servers::CallError::Server { error, .. }) => Err(Refusal::Server(
+                ErrorObject::from_raw(&clean(error.to_raw())),
+            )),
             Err(error) => {
                 let text = redactor.text(&error.to_string()).into_owned();
                 Err(Refusal::Failed { text, error })

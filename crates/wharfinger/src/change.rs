@@ -30,7 +30,9 @@ impl Wharf {
         self.learn_secrets();
         let config = self.config();
         let switched_off = |name: &&crate::model::ServerName| {
-            config.server(name.as_str()).is_some_and(|entry| !entry.enabled)
+            config
+                .server(name.as_str())
+                .is_some_and(|entry| !entry.enabled)
         };
         let off = difference.changed.iter().filter(switched_off);
         for name in difference.removed.iter().chain(off) {
@@ -60,7 +62,10 @@ impl Wharf {
                 wharf.discover_all(&Declared::default(), wait).await;
             });
         }
-        Change { difference, problems }
+        Change {
+            difference,
+            problems,
+        }
     }
 }
 
@@ -69,8 +74,14 @@ fn keep_last_good(before: &Config, loaded: Loaded) -> (Config, Vec<Problem>) {
     let mut after = loaded.config;
     after.daemon = before.daemon.clone();
     let lost = |name: &str| {
-        let taken = after.servers.iter().any(|entry| entry.name.as_str() == name);
-        let broken = after.broken.iter().any(|(known, ..)| known.as_str() == name);
+        let taken = after
+            .servers
+            .iter()
+            .any(|entry| entry.name.as_str() == name);
+        let broken = after
+            .broken
+            .iter()
+            .any(|(known, ..)| known.as_str() == name);
         !taken && (broken || loaded.settings_unreadable)
     };
     let kept: Vec<_> = before
@@ -94,8 +105,14 @@ mod tests {
     use crate::config::{File, Inputs, load};
 
     fn read(settings: &str) -> Loaded {
-        let settings = Some(File { name: "s".into(), text: settings.to_owned() });
-        load(&Inputs { settings, ..Inputs::default() })
+        let settings = Some(File {
+            name: "s".into(),
+            text: settings.to_owned(),
+        });
+        load(&Inputs {
+            settings,
+            ..Inputs::default()
+        })
     }
 
     fn check(before: &str, after: &str, expect: &[&str], problems: usize) {
@@ -105,7 +122,10 @@ mod tests {
             .iter()
             .map(|entry| format!("{}:{}", entry.name, entry.call_timeout.as_secs()))
             .collect();
-        assert_eq!((servers, found.len()), (expect.iter().map(|s| (*s).to_owned()).collect(), problems));
+        assert_eq!(
+            (servers, found.len()),
+            (expect.iter().map(|s| (*s).to_owned()).collect(), problems)
+        );
     }
 
     #[test]

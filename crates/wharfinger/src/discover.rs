@@ -70,12 +70,20 @@ pub(crate) fn key(wharf: &Inner, entry: &ServerEntry, declared: &Declared) -> St
             wharf.inherit.host.get(name).cloned()
         })
     };
-    let env: Vec<_> =
-        entry.env.iter().map(|(name, value)| (name, value.as_deref().map(copies))).collect();
-    let inherited: Vec<_> =
-        entry.inherit_env.iter().map(|name| (name, wharf.inherit.host.get(name))).collect();
+    let env: Vec<_> = entry
+        .env
+        .iter()
+        .map(|(name, value)| (name, value.as_deref().map(copies)))
+        .collect();
+    let inherited: Vec<_> = entry
+        .inherit_env
+        .iter()
+        .map(|name| (name, wharf.inherit.host.get(name)))
+        .collect();
     let transport = match &entry.transport {
-        Transport::Stdio { command, args, cwd } => json!({"command": command, "args": args, "cwd": cwd}),
+        Transport::Stdio { command, args, cwd } => {
+            json!({"command": command, "args": args, "cwd": cwd})
+        }
         Transport::Http { url } => json!({ "url": url }),
     };
     let all = json!({
@@ -87,7 +95,9 @@ pub(crate) fn key(wharf: &Inner, entry: &ServerEntry, declared: &Declared) -> St
         "roots": declared.roots,
     });
     let hash = Sha256::digest(all.to_string());
-    hash.iter().fold(String::with_capacity(64), |hex, byte| hex + &format!("{byte:02x}"))
+    hash.iter().fold(String::with_capacity(64), |hex, byte| {
+        hex + &format!("{byte:02x}")
+    })
 }
 
 /// Reads what is kept of every configured server. Called once, when nothing else runs yet.
@@ -109,15 +119,21 @@ async fn stored(
     entry: &ServerEntry,
     key: &str,
 ) -> Result<Option<Known>, StoreError> {
-    let Some(row) = wharf.0.store.discovery(key.to_owned()).await? else { return Ok(None) };
+    let Some(row) = wharf.0.store.discovery(key.to_owned()).await? else {
+        return Ok(None);
+    };
     let parts = (
         Version::parse(&row.version),
         RawValue::from_string(row.description),
         RawValue::from_string(row.tools),
     );
     // What can't be read is found out again.
-    let (Some(version), Ok(description), Ok(tools)) = parts else { return Ok(None) };
-    named(wharf, entry, version, description, &tools).await.map(Some)
+    let (Some(version), Ok(description), Ok(tools)) = parts else {
+        return Ok(None);
+    };
+    named(wharf, entry, version, description, &tools)
+        .await
+        .map(Some)
 }
 
 /// Reads tools and gives them their names.
@@ -133,13 +149,27 @@ async fn named(
     let before = wharf.0.store.names(entry.name.to_string()).await?;
     let tool_names: Vec<_> = listing.tools.iter().map(|tool| tool.name.clone()).collect();
     let names = catalog::allocate(&tool_names, &policy, &before);
-    let new: Vec<_> = names.iter().filter(|name| !before.contains(name)).cloned().collect();
+    let new: Vec<_> = names
+        .iter()
+        .filter(|name| !before.contains(name))
+        .cloned()
+        .collect();
     if !new.is_empty() {
-        wharf.0.store.keep_names(entry.name.to_string(), new).await?;
+        wharf
+            .0
+            .store
+            .keep_names(entry.name.to_string(), new)
+            .await?;
     }
     let names = names.into_iter().map(|name| name.exposed).collect();
     let tools = tools.get().to_owned();
-    Ok(Known { listing, names, version, description, tools })
+    Ok(Known {
+        listing,
+        names,
+        version,
+        description,
+        tools,
+    })
 }
 
 impl Wharf {
@@ -148,11 +178,15 @@ impl Wharf {
     pub(crate) async fn discover_all(&self, declared: &Declared, wait: Duration) {
         let config = self.config();
         let enabled = config.servers.iter().filter(|entry| entry.enabled);
-        let asked: Vec<_> =
-            enabled.filter_map(|entry| self.ask(entry, declared)).collect();
+        let asked: Vec<_> = enabled
+            .filter_map(|entry| self.ask(entry, declared))
+            .collect();
         let all = async {
             for mut state in asked {
-                state.wait_for(|found| !matches!(found, Found::Asking)).await.ok();
+                state
+                    .wait_for(|found| !matches!(found, Found::Asking))
+                    .await
+                    .ok();
             }
         };
         tokio::time::timeout(wait, all).await.ok();
@@ -161,12 +195,17 @@ impl Wharf {
     /// Finds out what one server offers, and waits for it; gives the number of its tools, or why there are none.
     pub async fn discover(&self, name: &str) -> Result<usize, String> {
         let config = self.config();
-        let Some(entry) = config.server(name) else { return Err("no such server".into()) };
+        let Some(entry) = config.server(name) else {
+            return Err("no such server".into());
+        };
         if let Transport::Http { .. } = entry.transport {
             return Err("remote servers come later".into());
         }
         if let Some(mut state) = self.ask(entry, &Declared::default()) {
-            state.wait_for(|found| !matches!(found, Found::Asking)).await.ok();
+            state
+                .wait_for(|found| !matches!(found, Found::Asking))
+                .await
+                .ok();
         }
         match self.found(&entry.name, &Declared::default()) {
             Some(Found::Known(known)) => Ok(known.listing.tools.len()),
@@ -206,7 +245,13 @@ impl Wharf {
         }
         let state = watch::Sender::new(Found::Asking);
         let waiting = state.subscribe();
-        discoveries.insert(place, Discovery { key: key.clone(), state: state.clone() });
+        discoveries.insert(
+            place,
+            Discovery {
+                key: key.clone(),
+                state: state.clone(),
+            },
+        );
         let attempt = attempt(self.clone(), entry.clone(), declared.clone(), key, state);
         self.0.context.tasks.spawn(attempt);
         Some(waiting)
@@ -224,7 +269,10 @@ impl Wharf {
         reserved: &Arc<[String]>,
     ) -> Arc<catalog::Catalog> {
         let generation = *self.0.generation.borrow();
-        let place = CatalogKey { declared: declared.key(), reserved: reserved.clone() };
+        let place = CatalogKey {
+            declared: declared.key(),
+            reserved: reserved.clone(),
+        };
         if let Some((made, catalog)) = lock(&self.0.catalogs).get(&place)
             && *made == generation
         {
@@ -282,16 +330,26 @@ async fn attempt(
             }
             state.send_replace(Found::Known(Arc::new(known)));
             wharf.changed();
-            wharf.0.events.tell(EventKind::ToolsChanged { server: name, tools });
+            wharf.0.events.tell(EventKind::ToolsChanged {
+                server: name,
+                tools,
+            });
         }
         Err(reason) => {
             let reason = wharf.redactor().text(&reason).into_owned();
             tracing::warn!(server = %name, "failed: {reason}");
             let retry = Instant::now() + policy::effective(&entry, Profile::Chat).retry_after;
-            state.send_replace(Found::Failed { reason: reason.clone(), retry });
+            state.send_replace(Found::Failed {
+                reason: reason.clone(),
+                retry,
+            });
             wharf.changed();
             let status = Status::Failed { reason };
-            wharf.0.events.tell(EventKind::ServerStatus { server: name, agent: None, status });
+            wharf.0.events.tell(EventKind::ServerStatus {
+                server: name,
+                agent: None,
+                status,
+            });
         }
     }
 }
@@ -302,14 +360,21 @@ async fn ask_server(
     declared: &Declared,
     key: &str,
 ) -> Result<Known, String> {
-    let dir = tempfile::Builder::new().prefix("wharfinger-discovery-").tempdir();
+    let dir = tempfile::Builder::new()
+        .prefix("wharfinger-discovery-")
+        .tempdir();
     let dir = dir.map_err(|error| format!("can't make a temporary directory: {error}"))?;
     let spec = spec(wharf, entry, declared, dir.path(), None)
         .ok_or("it is no process that could be started")?;
-    let audience = Arc::new(Log { wharf: Arc::downgrade(&wharf.0), server: entry.name.clone() });
+    let audience = Arc::new(Log {
+        wharf: Arc::downgrade(&wharf.0),
+        server: entry.name.clone(),
+    });
     let discovered = servers::discover(&wharf.0.context, &spec, dir, audience).await;
     let discovered = discovered.map_err(|error| error.to_string())?;
-    keep_discovered(wharf, entry, key, &discovered).await.map_err(|error| error.to_string())
+    keep_discovered(wharf, entry, key, &discovered)
+        .await
+        .map_err(|error| error.to_string())
 }
 
 /// What an instance or a discovery of a server is made from.
@@ -321,7 +386,11 @@ pub(crate) fn spec(
     remembered: Option<Version>,
 ) -> Option<Spec> {
     let inherit = &wharf.0.inherit;
-    let plan = launch::plan(launch::Request { entry, inherit, workspace })?;
+    let plan = launch::plan(launch::Request {
+        entry,
+        inherit,
+        workspace,
+    })?;
     if !plan.refused.is_empty() {
         tracing::warn!(server = %entry.name, "variables that no server may have are left out: {}", plan.refused.join(", "));
     }
@@ -349,7 +418,9 @@ async fn keep_discovered(
     let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
     let tools = RawValue::from_string(format!("[{}]", texts.join(","))).expect("tools are JSON");
     let version = discovered.description.version;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let row = DiscoveryRow {
         key: key.to_owned(),
         server: entry.name.to_string(),
@@ -367,9 +438,13 @@ async fn keep_discovered(
 
 /// Takes the lists that running servers give, one after the other, and keeps those that are new.
 pub(crate) async fn keep(wharf: Weak<Inner>, mut updates: mpsc::Receiver<Update>) {
-    let Some(stop) = wharf.upgrade().map(|wharf| wharf.context.stop.clone()) else { return };
+    let Some(stop) = wharf.upgrade().map(|wharf| wharf.context.stop.clone()) else {
+        return;
+    };
     while let Some(Some(update)) = stop.run_until_cancelled(updates.recv()).await {
-        let Some(wharf) = wharf.upgrade().map(Wharf) else { return };
+        let Some(wharf) = wharf.upgrade().map(Wharf) else {
+            return;
+        };
         if let Err(error) = refresh(&wharf, update).await {
             tracing::warn!("a changed list of tools could not be kept: {error}");
         }
@@ -377,10 +452,17 @@ pub(crate) async fn keep(wharf: Weak<Inner>, mut updates: mpsc::Receiver<Update>
 }
 
 async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
-    let Update { server, declared, key, discovered } = update;
+    let Update {
+        server,
+        declared,
+        key,
+        discovered,
+    } = update;
     let config = wharf.config();
     // An instance that outlives its entry tells nothing about the new one.
-    let Some(entry) = config.server(server.as_str()) else { return Ok(()) };
+    let Some(entry) = config.server(server.as_str()) else {
+        return Ok(());
+    };
     let state = {
         let discoveries = lock(&wharf.0.discoveries);
         discoveries
@@ -402,7 +484,10 @@ async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
     tracing::info!(%server, tools, "its tools changed");
     state.send_replace(Found::Known(Arc::new(known)));
     wharf.changed();
-    wharf.0.events.tell(EventKind::ToolsChanged { server, tools });
+    wharf
+        .0
+        .events
+        .tell(EventKind::ToolsChanged { server, tools });
     Ok(())
 }
 
@@ -414,7 +499,9 @@ struct Log {
 
 impl servers::Audience for Log {
     fn note(&self, note: Note) {
-        let Some(wharf) = self.wharf.upgrade().map(Wharf) else { return };
+        let Some(wharf) = self.wharf.upgrade().map(Wharf) else {
+            return;
+        };
         match note {
             Note::Stderr(line) => wharf.log(&self.server, &line),
             Note::Noise(line) => wharf.log(&self.server, &format!("(stdout) {line}")),
@@ -428,23 +515,32 @@ impl Wharf {
     pub(crate) fn log(&self, server: &ServerName, line: &str) {
         let line = self.redactor().text(line).into_owned();
         let limit = self.0.context.limits.stderr_lines;
-        lock(&self.0.logs).entry(server.clone()).or_insert_with(|| Lines::new(limit)).push(line.clone());
+        lock(&self.0.logs)
+            .entry(server.clone())
+            .or_insert_with(|| Lines::new(limit))
+            .push(line.clone());
         let config = self.0.config.load();
-        let level = config.server(server.as_str()).map(|entry| entry.stderr_level);
+        let level = config
+            .server(server.as_str())
+            .map(|entry| entry.stderr_level);
         log_at(level.unwrap_or_default(), server, &line);
-        self.0.events.tell(EventKind::Stderr { server: server.clone(), line });
+        self.0.events.tell(EventKind::Stderr {
+            server: server.clone(),
+            line,
+        });
     }
 
     /// The last lines of a server's output over all its instances, redacted.
     pub fn log_tail(&self, server: &str, count: usize) -> Vec<String> {
-        lock(&self.0.logs).get(server).map(|lines| lines.tail(count)).unwrap_or_default()
+        lock(&self.0.logs)
+            .get(server)
+            .map(|lines| lines.tail(count))
+            .unwrap_or_default()
     }
 }
 
 fn log_at(level: crate::model::StderrLevel, server: &ServerName, line: &str) {
-    use crate::model::StderrLevel::{
-        Critical, Debug, Error, Information, None, Trace, Warning,
-    };
+    use crate::model::StderrLevel::{Critical, Debug, Error, Information, None, Trace, Warning};
     match level {
         Trace => tracing::trace!(target: "wharfinger::stderr", %server, "{line}"),
         Debug => tracing::debug!(target: "wharfinger::stderr", %server, "{line}"),

@@ -71,9 +71,16 @@ impl Wharf {
             key: key(&self.0, entry, &session.declared),
         };
         let handle = ServerHandle::new(&self.0.context, spec, Arc::new(ear));
-        let mut users = instances.remove(&place).map(|old| old.users).unwrap_or_default();
+        let mut users = instances
+            .remove(&place)
+            .map(|old| old.users)
+            .unwrap_or_default();
         users.insert(session.id.clone());
-        let instance = Instance { handle: handle.clone(), entry: entry.clone(), users };
+        let instance = Instance {
+            handle: handle.clone(),
+            entry: entry.clone(),
+            users,
+        };
         instances.insert(place, instance);
         Some(handle)
     }
@@ -81,7 +88,9 @@ impl Wharf {
     /// Instances that a session has used.
     pub(crate) fn used_by(&self, session: &SessionId) -> Vec<ServerHandle> {
         let instances = lock(&self.0.instances);
-        let used = instances.values().filter(|instance| instance.users.contains(session));
+        let used = instances
+            .values()
+            .filter(|instance| instance.users.contains(session));
         used.map(|instance| instance.handle.clone()).collect()
     }
 
@@ -123,7 +132,9 @@ impl Wharf {
         let wanted = instances.iter().filter(|(place, _)| {
             place.server.as_str() == server && agent.is_none_or(|agent| *agent == place.agent)
         });
-        wanted.map(|(_, instance)| instance.handle.clone()).collect()
+        wanted
+            .map(|(_, instance)| instance.handle.clone())
+            .collect()
     }
 }
 
@@ -151,13 +162,19 @@ struct Ear {
 
 impl Audience for Ear {
     fn note(&self, note: Note) {
-        let Some(wharf) = self.wharf.upgrade().map(Wharf) else { return };
+        let Some(wharf) = self.wharf.upgrade().map(Wharf) else {
+            return;
+        };
         let server = &self.place.server;
         match note {
             Note::Status(status) => {
                 let agent = Some(self.place.agent.clone());
                 let server = server.clone();
-                wharf.0.events.tell(EventKind::ServerStatus { server, agent, status });
+                wharf.0.events.tell(EventKind::ServerStatus {
+                    server,
+                    agent,
+                    status,
+                });
             }
             Note::Notification { method, params } => {
                 for session in self.sessions(&wharf) {
@@ -186,9 +203,14 @@ impl Ear {
         let users: Vec<SessionId> = {
             let instances = lock(&wharf.0.instances);
             let instance = instances.get(&self.place);
-            instance.map(|instance| instance.users.iter().cloned().collect()).unwrap_or_default()
+            instance
+                .map(|instance| instance.users.iter().cloned().collect())
+                .unwrap_or_default()
         };
         let sessions = lock(&wharf.0.sessions);
-        users.iter().filter_map(|user| sessions.get(user).cloned()).collect()
+        users
+            .iter()
+            .filter_map(|user| sessions.get(user).cloned())
+            .collect()
     }
 }

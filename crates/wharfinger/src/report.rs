@@ -83,11 +83,17 @@ impl Wharf {
     /// Every server, as it stands for an agent.
     pub fn reports(&self, agent: &AgentName) -> Vec<Report> {
         let config = self.config();
-        let mut reports: Vec<Report> =
-            config.servers.iter().map(|entry| self.report(entry, agent)).collect();
+        let mut reports: Vec<Report> = config
+            .servers
+            .iter()
+            .map(|entry| self.report(entry, agent))
+            .collect();
         for (name, source, problem) in &config.broken {
             let error = self.redactor().text(&problem.to_string()).into_owned();
-            match reports.iter_mut().find(|report| report.name == name.as_str()) {
+            match reports
+                .iter_mut()
+                .find(|report| report.name == name.as_str())
+            {
                 Some(kept) => kept.error = Some(error),
                 None => reports.push(broken(name.as_str(), *source, error)),
             }
@@ -98,17 +104,26 @@ impl Wharf {
     /// One server in full; or the message to show when there is none of that name (V72).
     pub fn details(&self, name: &str, agent: &AgentName) -> Result<Details, String> {
         let config = self.config();
-        let report = self.reports(agent).into_iter().find(|report| report.name == name);
-        let Some(report) = report else { return Err(self.no_such_server(name)) };
+        let report = self
+            .reports(agent)
+            .into_iter()
+            .find(|report| report.name == name);
+        let Some(report) = report else {
+            return Err(self.no_such_server(name));
+        };
         let entry = config.server(name);
         let known = entry.and_then(|entry| self.known(entry));
         let handle = self.handles(name, Some(agent)).into_iter().next();
         let redactor = self.redactor();
         let info = known.as_ref().and_then(|known| server_info(known));
-        let own = handle.map(|handle| handle.stderr(TAIL)).filter(|lines| !lines.is_empty());
+        let own = handle
+            .map(|handle| handle.stderr(TAIL))
+            .filter(|lines| !lines.is_empty());
         let stderr = own.unwrap_or_else(|| self.log_tail(name, TAIL));
         Ok(Details {
-            place: entry.map(|entry| entry.place.to_string()).unwrap_or_default(),
+            place: entry
+                .map(|entry| entry.place.to_string())
+                .unwrap_or_default(),
             cwd: entry.and_then(|entry| match &entry.transport {
                 Transport::Stdio { cwd, .. } => cwd.clone(),
                 Transport::Http { .. } => None,
@@ -116,11 +131,21 @@ impl Wharf {
             env_names: entry
                 .map(|entry| entry.env.iter().map(|(name, _)| name.clone()).collect())
                 .unwrap_or_default(),
-            protocol: known.as_ref().map(|known| known.version.as_str().to_owned()),
+            protocol: known
+                .as_ref()
+                .map(|known| known.version.as_str().to_owned()),
             server_info: info.map(|info| redactor.text(&info).into_owned()),
-            tool_names: known.as_ref().map(|known| tools(known, &redactor)).unwrap_or_default(),
-            warnings: known.map(|known| known.listing.warnings.clone()).unwrap_or_default(),
-            stderr_tail: stderr.iter().map(|line| redactor.text(line).into_owned()).collect(),
+            tool_names: known
+                .as_ref()
+                .map(|known| tools(known, &redactor))
+                .unwrap_or_default(),
+            warnings: known
+                .map(|known| known.listing.warnings.clone())
+                .unwrap_or_default(),
+            stderr_tail: stderr
+                .iter()
+                .map(|line| redactor.text(line).into_owned())
+                .collect(),
             pid: match report.status {
                 Status::Running { pid } => Some(pid),
                 _ => None,
@@ -132,14 +157,19 @@ impl Wharf {
     /// Why a server's tools are missing, for those that are switched on.
     pub fn unavailable(&self) -> Vec<(String, String)> {
         let config = self.config();
-        let reason = |entry: &ServerEntry| match (&entry.transport, self.found(&entry.name, &Declared::default())) {
+        let reason = |entry: &ServerEntry| match (
+            &entry.transport,
+            self.found(&entry.name, &Declared::default()),
+        ) {
             (Transport::Http { .. }, _) => Some("remote servers come later".to_owned()),
             (_, Some(Found::Failed { reason, .. })) => Some(reason),
             (_, Some(Found::Asking)) => Some("its tools are still being listed".to_owned()),
             (_, Some(Found::Known(_)) | None) => None,
         };
         let enabled = config.servers.iter().filter(|entry| entry.enabled);
-        enabled.filter_map(|entry| Some((entry.name.to_string(), reason(entry)?))).collect()
+        enabled
+            .filter_map(|entry| Some((entry.name.to_string(), reason(entry)?)))
+            .collect()
     }
 
     /// Names what there is (V72).
@@ -155,9 +185,14 @@ impl Wharf {
             return format!("there is no MCP server `{name}`; none is configured");
         }
         let near = nearest(name, known.iter().copied());
-        let near = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
-        format!("there is no MCP server `{name}`{near} Known: {}", known.join(", "))
-            .replace("` Known", "`; known")
+        let near = near
+            .map(|near| format!(", did you mean `{near}`?"))
+            .unwrap_or_default();
+        format!(
+            "there is no MCP server `{name}`{near} Known: {}",
+            known.join(", ")
+        )
+        .replace("` Known", "`; known")
     }
 
     /// What `/mcp` prints (V69). No model is asked.
@@ -166,7 +201,11 @@ impl Wharf {
         if reports.is_empty() {
             return "No MCP servers are configured. Add one with `wharf add`.".into();
         }
-        let width = reports.iter().map(|report| report.name.chars().count()).max().unwrap_or(0);
+        let width = reports
+            .iter()
+            .map(|report| report.name.chars().count())
+            .max()
+            .unwrap_or(0);
         let lines: Vec<String> = reports
             .iter()
             .map(|report| {
@@ -176,8 +215,15 @@ impl Wharf {
                     None => String::new(),
                 };
                 let status = report.status_text.lines().next().unwrap_or_default();
-                let error = report.error.iter().map(|error| format!("\n  {}", error.replace('\n', "\n  ")));
-                format!("{:width$}  {status}{tools}{}", report.name, error.collect::<String>())
+                let error = report
+                    .error
+                    .iter()
+                    .map(|error| format!("\n  {}", error.replace('\n', "\n  ")));
+                format!(
+                    "{:width$}  {status}{tools}{}",
+                    report.name,
+                    error.collect::<String>()
+                )
             })
             .collect();
         lines.join("\n")
@@ -199,11 +245,18 @@ impl Wharf {
         line("server", details.server_info.as_deref().unwrap_or_default());
         line("protocol", details.protocol.as_deref().unwrap_or_default());
         line("error", details.report.error.as_deref().unwrap_or_default());
-        let names: Vec<&str> = details.tool_names.iter().map(|tool| tool.name.as_str()).collect();
+        let names: Vec<&str> = details
+            .tool_names
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
         line("tools", &names.join(", "));
         line("warnings", &details.warnings.join("; "));
         if !details.stderr_tail.is_empty() {
-            line("stderr", &format!("\n  {}", details.stderr_tail.join("\n  ")));
+            line(
+                "stderr",
+                &format!("\n  {}", details.stderr_tail.join("\n  ")),
+            );
         }
         Ok(text.trim_end().to_owned())
     }
@@ -248,18 +301,21 @@ impl Wharf {
             return Status::Disabled;
         }
         if let Transport::Http { .. } = entry.transport {
-            return Status::Failed { reason: "remote servers come later".into() };
+            return Status::Failed {
+                reason: "remote servers come later".into(),
+            };
         }
         let all = self.handles(entry.name.as_str(), Some(agent));
-        let busiest = all.iter().map(crate::servers::ServerHandle::status).max_by_key(|status| {
-            match status {
+        let busiest = all
+            .iter()
+            .map(crate::servers::ServerHandle::status)
+            .max_by_key(|status| match status {
                 Status::Running { .. } => 4,
                 Status::Starting => 3,
                 Status::Exited { .. } => 2,
                 Status::Failed { .. } => 1,
                 Status::NotStarted | Status::Disabled => 0,
-            }
-        });
+            });
         match (busiest, self.found(&entry.name, &Declared::default())) {
             (Some(status), _) if status != Status::NotStarted => self.clean(status),
             (_, Some(Found::Failed { reason, .. })) => Status::Failed { reason },
@@ -269,9 +325,9 @@ impl Wharf {
 
     fn clean(&self, status: Status) -> Status {
         match status {
-            Status::Failed { reason } => {
-                Status::Failed { reason: self.redactor().text(&reason).into_owned() }
-            }
+            Status::Failed { reason } => Status::Failed {
+                reason: self.redactor().text(&reason).into_owned(),
+            },
             other => other,
         }
     }
@@ -285,7 +341,9 @@ impl Wharf {
 }
 
 fn broken(name: &str, source: Source, error: String) -> Report {
-    let status = Status::Failed { reason: "its entry can't be used".into() };
+    let status = Status::Failed {
+        reason: "its entry can't be used".into(),
+    };
     Report {
         name: name.to_owned(),
         source,
@@ -323,7 +381,10 @@ fn tools(known: &Known, redactor: &crate::vault::Redactor) -> Vec<ToolReport> {
     listed
         .map(|(tool, name)| {
             let object = Object::from_raw(&tool.raw).unwrap_or_default();
-            let description = object.get("description").and_then(string).unwrap_or_default();
+            let description = object
+                .get("description")
+                .and_then(string)
+                .unwrap_or_default();
             ToolReport {
                 name: name.clone(),
                 tool: tool.name.to_string(),

@@ -67,8 +67,16 @@ struct InFlight {
 }
 
 /// Log levels, least severe first.
-const LEVELS: [&str; 8] =
-    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
 
 fn rank(level: &str) -> Option<usize> {
     LEVELS.iter().position(|known| *known == level)
@@ -91,14 +99,21 @@ impl Wharf {
                 })
             })
             .clone();
-        Session { wharf: self.clone(), state }
+        Session {
+            wharf: self.clone(),
+            state,
+        }
     }
 
     /// All sessions of an agent.
     pub fn sessions_of(&self, agent: &AgentName) -> Vec<Session> {
         let sessions = lock(&self.0.sessions);
         let own = sessions.values().filter(|state| state.agent == *agent);
-        own.map(|state| Session { wharf: self.clone(), state: state.clone() }).collect()
+        own.map(|state| Session {
+            wharf: self.clone(),
+            state: state.clone(),
+        })
+        .collect()
     }
 }
 
@@ -129,7 +144,8 @@ impl Session {
 
     /// The tools it may call, as far as they are known at this moment.
     pub fn known_tools(&self) -> Arc<Catalog> {
-        self.wharf.catalog(&self.state.declared, &self.state.reserved)
+        self.wharf
+            .catalog(&self.state.declared, &self.state.reserved)
     }
 
     /// What its servers say between calls, from now on.
@@ -139,7 +155,9 @@ impl Session {
 
     /// The least severe log messages it wants; false for a level that is none.
     pub fn set_log_level(&self, level: &str) -> bool {
-        let Some(rank) = rank(level) else { return false };
+        let Some(rank) = rank(level) else {
+            return false;
+        };
         *lock(&self.state.log_level) = Some(rank);
         for handle in self.wharf.used_by(&self.state.id) {
             let session = self.clone();
@@ -152,8 +170,12 @@ impl Session {
 
     /// Tells a server of the handshake era the least severe level that any session of its instance wants.
     pub(crate) async fn pass_log_level(&self, handle: &crate::servers::ServerHandle) {
-        let Some(rank) = *lock(&self.state.log_level) else { return };
-        let Some(description) = handle.description() else { return };
+        let Some(rank) = *lock(&self.state.log_level) else {
+            return;
+        };
+        let Some(description) = handle.description() else {
+            return;
+        };
         let capabilities = Object::from_raw(&description.capabilities).unwrap_or_default();
         if description.version.is_modern() || !capabilities.contains("logging") {
             return;
@@ -239,7 +261,10 @@ impl SessionState {
         });
         let calls = lock(&self.calls);
         if let Some(call) = calls.iter().rev().find(|call| call.server == *server) {
-            let note = CallNote::Notification { method: method.to_owned(), params: clean };
+            let note = CallNote::Notification {
+                method: method.to_owned(),
+                params: clean,
+            };
             // A client that does not read loses what does not fit.
             call.notes.try_send(note).ok();
         } else {
@@ -253,9 +278,16 @@ impl SessionState {
     }
 
     fn wants(&self, params: Option<&RawValue>) -> bool {
-        let Some(least) = *lock(&self.log_level) else { return true };
-        let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
-        params.text("level").and_then(|level| rank(&level)).is_none_or(|rank| rank >= least)
+        let Some(least) = *lock(&self.log_level) else {
+            return true;
+        };
+        let params = params
+            .and_then(|params| Object::from_raw(params).ok())
+            .unwrap_or_default();
+        params
+            .text("level")
+            .and_then(|level| rank(&level))
+            .is_none_or(|rank| rank >= least)
     }
 
     /// From now on, what the server says goes to this call.
@@ -266,8 +298,15 @@ impl SessionState {
     ) -> CallGuard {
         let mut calls = lock(&self.calls);
         let number = calls.last().map_or(0, |call| call.number + 1);
-        calls.push(InFlight { number, server: server.clone(), notes });
-        CallGuard { session: self.clone(), number }
+        calls.push(InFlight {
+            number,
+            server: server.clone(),
+            notes,
+        });
+        CallGuard {
+            session: self.clone(),
+            number,
+        }
     }
 }
 

@@ -94,17 +94,29 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Wharf {
     /// Opens the database and reads what is known of the configured servers. Starts no process.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        let Options { loaded, database, workspaces, environment, owner, version } = options;
+        let Options {
+            loaded,
+            database,
+            workspaces,
+            environment,
+            owner,
+            version,
+        } = options;
         let path = database.clone();
         let opened = tokio::task::spawn_blocking(move || Store::open(&database)).await;
         let store = opened
             .unwrap_or(Err(StoreError::Closed))
-            .map_err(|source| OpenError::Store { path: path.clone(), source })?;
+            .map_err(|source| OpenError::Store {
+                path: path.clone(),
+                source,
+            })?;
         let daemon = &loaded.config.daemon;
         let inherit = Inherit {
             host: environment,
             more: daemon.pass_variables.clone(),
-            secret: SecretNames { more: daemon.secret_variables.clone() },
+            secret: SecretNames {
+                more: daemon.secret_variables.clone(),
+            },
         };
         let client = json!({ "name": "wharfinger", "title": "Wharfinger", "version": version });
         let context = Context {
@@ -136,7 +148,10 @@ impl Wharf {
             logs: Mutex::default(),
         }));
         wharf.learn_secrets();
-        let failed = |source| OpenError::Store { path: path.clone(), source };
+        let failed = |source| OpenError::Store {
+            path: path.clone(),
+            source,
+        };
         agents::load(&wharf).await.map_err(failed)?;
         discover::recall(&wharf).await.map_err(failed)?;
         let keeper = discover::keep(Arc::downgrade(&wharf.0), inbox);
@@ -207,8 +222,14 @@ impl Wharf {
         let config = self.0.config.load();
         let found = config.servers.iter().flat_map(|entry| {
             let inherit = &self.0.inherit;
-            let request = launch::Request { entry, inherit, workspace: Path::new("/") };
-            launch::plan(request).map(|plan| plan.secrets).unwrap_or_default()
+            let request = launch::Request {
+                entry,
+                inherit,
+                workspace: Path::new("/"),
+            };
+            launch::plan(request)
+                .map(|plan| plan.secrets)
+                .unwrap_or_default()
         });
         let mut secrets = lock(&self.0.secrets);
         for secret in found {

@@ -245,7 +245,7 @@ fn a_call_from_the_command_line() {
         result["content"],
         json!([{"type": "text", "text": "Echo: hi"}])
     );
-    let status = daemon.wharf(&["status", "--json"]).json();
+    let status = daemon.wharf(&["list", "--json"]).json();
     assert!(status.to_string().contains("everything"), "{status}");
     daemon.stop();
 }

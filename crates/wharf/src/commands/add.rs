@@ -23,7 +23,10 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
     let body = json!({"servers": servers, "replace": add.replace});
     let client = world.paths.client();
     let what = format!("starting {} to list its tools", names.join(", "));
-    let value = world.ui.wait(&what, client.post("/api/servers", Some(&body))).await?;
+    let value = world
+        .ui
+        .wait(&what, client.post("/api/servers", Some(&body)))
+        .await?;
     let added: Vec<Added> = read(&value["servers"])?;
     if world.ui.json {
         world.ui.answer_json(&value)?;
@@ -47,7 +50,9 @@ fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
     }
     for problem in value["problems"].as_array().into_iter().flatten() {
         let text = |key: &str| problem[key].as_str().unwrap_or_default();
-        world.ui.warn(&format!("{}: {}", text("key"), text("message")));
+        world
+            .ui
+            .warn(&format!("{}: {}", text("key"), text("message")));
     }
     for Added { name, error, .. } in added {
         if let Some(error) = error {
@@ -64,9 +69,10 @@ fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
 /// Entries by name, with every member that was given.
 fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
     let block = match (add.name.as_str(), add.command.as_slice()) {
-        ("-", []) => Some(read_input().map_err(|error| {
-            Failure::usage("can't read standard input").because(&error)
-        })?),
+        ("-", []) => Some(
+            read_input()
+                .map_err(|error| Failure::usage("can't read standard input").because(&error))?,
+        ),
         (text, []) if is_block(text) => Some(text.to_owned()),
         (name, [entry]) if entry.trim_start().starts_with('{') => {
             Some(format!("{{{}: {entry}}}", Value::from(name)))
@@ -89,7 +95,9 @@ fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
         }
     }
     for entry in servers.values_mut() {
-        let Value::Object(entry) = entry else { continue };
+        let Value::Object(entry) = entry else {
+            continue;
+        };
         options(add, entry);
     }
     Ok(servers)
@@ -121,8 +129,9 @@ fn options(add: &Add, entry: &mut Map<String, Value>) {
 }
 
 fn nothing_to_run(name: &str) -> Failure {
-    Failure::usage(format!("nothing to run for `{name}`"))
-        .hint(format!("put the command after `--`: `wharf add {name} -- npx -y some-mcp-server`"))
+    Failure::usage(format!("nothing to run for `{name}`")).hint(format!(
+        "put the command after `--`: `wharf add {name} -- npx -y some-mcp-server`"
+    ))
 }
 
 fn refused(error: PastedError) -> Failure {

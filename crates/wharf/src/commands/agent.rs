@@ -7,6 +7,7 @@ use super::{part, read};
 use crate::World;
 use crate::cli;
 use crate::failure::Failure;
+use crate::paths::quoted;
 use crate::ui::count;
 
 #[derive(Deserialize)]
@@ -42,12 +43,18 @@ pub(super) async fn run(world: &World, command: cli::Agent) -> Result<(), Failur
 }
 
 async fn new(world: &World, name: &str) -> Result<(), Failure> {
-    let value = world.paths.client().post("/api/agents", Some(&json!({"name": name}))).await?;
+    let value = world
+        .paths
+        .client()
+        .post("/api/agents", Some(&json!({"name": name})))
+        .await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&value)?);
     }
     world.ui.answer(&format!("created {name}"))?;
-    world.ui.hint(&format!("`wharf agent endpoint {name}` tells how clients connect as it"));
+    world.ui.hint(&format!(
+        "`wharf agent endpoint {name}` tells how clients connect as it"
+    ));
     Ok(())
 }
 
@@ -58,14 +65,25 @@ async fn list(world: &World) -> Result<(), Failure> {
     }
     let agents: Vec<Agent> = read(&value["agents"])?;
     let row = |agent: Agent| {
-        vec![agent.name, agent.profile, agent.sessions.to_string(), agent.workspace]
+        vec![
+            agent.name,
+            agent.profile,
+            agent.sessions.to_string(),
+            agent.workspace,
+        ]
     };
     let rows: Vec<_> = agents.into_iter().map(row).collect();
-    Ok(world.ui.table(&["NAME", "PROFILE", "SESSIONS", "WORKSPACE"], &rows)?)
+    Ok(world
+        .ui
+        .table(&["NAME", "PROFILE", "SESSIONS", "WORKSPACE"], &rows)?)
 }
 
 async fn show(world: &World, name: &str) -> Result<(), Failure> {
-    let value = world.paths.client().get(&format!("/api/agents/{}", part(name))).await?;
+    let value = world
+        .paths
+        .client()
+        .get(&format!("/api/agents/{}", part(name)))
+        .await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&value)?);
     }
@@ -82,7 +100,13 @@ async fn show(world: &World, name: &str) -> Result<(), Failure> {
 async fn remove(world: &World, name: &str) -> Result<(), Failure> {
     let path = format!("/api/agents/{}", part(name));
     let client = world.paths.client();
-    world.ui.wait(&format!("ending the sessions of {name}"), client.delete(&path)).await?;
+    world
+        .ui
+        .wait(
+            &format!("ending the sessions of {name}"),
+            client.delete(&path),
+        )
+        .await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&json!({"removed": name}))?);
     }
@@ -90,7 +114,11 @@ async fn remove(world: &World, name: &str) -> Result<(), Failure> {
 }
 
 async fn endpoint(world: &World, name: &str) -> Result<(), Failure> {
-    let value = world.paths.client().get(&format!("/api/agents/{}/endpoint", part(name))).await?;
+    let value = world
+        .paths
+        .client()
+        .get(&format!("/api/agents/{}/endpoint", part(name)))
+        .await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&value)?);
     }
@@ -98,8 +126,18 @@ async fn endpoint(world: &World, name: &str) -> Result<(), Failure> {
 }
 
 /// What to write where, for clients of either kind.
-fn how_to_connect(Endpoint { agent, url, token, stdio }: &Endpoint) -> String {
-    let words: Vec<String> = std::iter::once(&stdio.command).chain(&stdio.args).map(|w| quoted(w)).collect();
+fn how_to_connect(
+    Endpoint {
+        agent,
+        url,
+        token,
+        stdio,
+    }: &Endpoint,
+) -> String {
+    let words: Vec<String> = std::iter::once(&stdio.command)
+        .chain(&stdio.args)
+        .map(|w| quoted(w))
+        .collect();
     let command = words.join(" ");
     let block = |entry: Value| {
         serde_json::to_string_pretty(&json!({"mcpServers": {"wharf": entry}})).unwrap_or_default()
@@ -122,23 +160,4 @@ fn how_to_connect(Endpoint { agent, url, token, stdio }: &Endpoint) -> String {
          \n\
          Clients that connect by HTTP:\n{remote}"
     )
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        assert_eq!(["/a/b-c", "a b", "it's", ""].map(quoted), ["/a/b-c", "'a b'", r"'it'\''s'", "''"]);
-    }
 }

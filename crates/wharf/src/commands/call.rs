@@ -30,11 +30,17 @@ pub(super) async fn run(world: &World, call: Call) -> Result<(), Failure> {
     let client = world.paths.client();
     let agent = &call.agent.agent;
     let listing: Listing = read(&tools::ask(world, &client, agent).await?)?;
-    let Target { mut body, schema, known } = target(&client, &call.tool, &listing).await?;
+    let Target {
+        mut body,
+        schema,
+        known,
+    } = target(&client, &call.tool, &listing).await?;
     let arguments = given.unwrap_or_else(|| arguments(&call.values, &schema));
     body.insert("arguments".into(), arguments.into());
     let path = format!("/api/agents/{}/call", part(agent));
-    let messages = client.stream(Method::POST, &path, Some(&body.into())).await?;
+    let messages = client
+        .stream(Method::POST, &path, Some(&body.into()))
+        .await?;
     let what = format!("waiting for {}", call.tool);
     let result = result(&world.ui, messages, &what, known).await?;
     print(&world.ui, &result)?;
@@ -60,25 +66,48 @@ async fn target(client: &Client, text: &str, listing: &Listing) -> Result<Target
     let (body, found) = if text.contains('/') {
         let servers = list::servers(&client.get("/api/servers").await?)?;
         let known = |server: &str| servers.iter().any(|known| known.name == server);
-        let splits = text.rmatch_indices('/').map(|(at, _)| (&text[..at], &text[at + 1..]));
-        let split = splits.clone().find(|(server, _)| known(server)).or_else(|| splits.clone().next());
+        let splits = text
+            .rmatch_indices('/')
+            .map(|(at, _)| (&text[..at], &text[at + 1..]));
+        let split = splits
+            .clone()
+            .find(|(server, _)| known(server))
+            .or_else(|| splits.clone().next());
         let (server, tool) = split.unwrap_or((text, ""));
-        let found = listing.tools.iter().find(|t| t.server == server && t.tool == tool);
+        let found = listing
+            .tools
+            .iter()
+            .find(|t| t.server == server && t.tool == tool);
         (json!({"server": server, "tool": tool}), found)
     } else {
-        (json!({"name": text}), listing.tools.iter().find(|tool| tool.name == text))
+        (
+            json!({"name": text}),
+            listing.tools.iter().find(|tool| tool.name == text),
+        )
     };
-    let missing = listing.unavailable.iter().any(|missing| body["server"] == json!(missing.server));
-    let Value::Object(body) = body else { unreachable!("an object was made") };
+    let missing = listing
+        .unavailable
+        .iter()
+        .any(|missing| body["server"] == json!(missing.server));
+    let Value::Object(body) = body else {
+        unreachable!("an object was made")
+    };
     Ok(Target {
         body,
-        schema: found.map(|tool| tool.input_schema.clone()).unwrap_or_default(),
+        schema: found
+            .map(|tool| tool.input_schema.clone())
+            .unwrap_or_default(),
         known: found.is_some() || missing,
     })
 }
 
 /// Passes on what the server says meanwhile, up to its result.
-async fn result(ui: &Ui, mut messages: Messages, what: &str, known: bool) -> Result<Value, Failure> {
+async fn result(
+    ui: &Ui,
+    mut messages: Messages,
+    what: &str,
+    known: bool,
+) -> Result<Value, Failure> {
     let mut next = ui.wait(what, messages.next()).await?;
     while let Some(message) = next {
         let data = &message.data;
@@ -86,8 +115,15 @@ async fn result(ui: &Ui, mut messages: Messages, what: &str, known: bool) -> Res
             "progress" => ui.progress(&progress(data)),
             "log" => {
                 ui.clear();
-                let logger = data["logger"].as_str().map(|name| format!("{name}: ")).unwrap_or_default();
-                ui.say(&format!("{}: {logger}{}", plain(&data["level"]), plain(&data["data"])));
+                let logger = data["logger"]
+                    .as_str()
+                    .map(|name| format!("{name}: "))
+                    .unwrap_or_default();
+                ui.say(&format!(
+                    "{}: {logger}{}",
+                    plain(&data["level"]),
+                    plain(&data["data"])
+                ));
             }
             "result" => {
                 ui.clear();
@@ -102,7 +138,9 @@ async fn result(ui: &Ui, mut messages: Messages, what: &str, known: bool) -> Res
         next = messages.next().await?;
     }
     ui.clear();
-    Err(Failure::failed("the daemon ended before there was a result"))
+    Err(Failure::failed(
+        "the daemon ended before there was a result",
+    ))
 }
 
 /// Why there is no result. A server that is asked for a tool it doesn't have may call that what it likes.
@@ -121,8 +159,14 @@ fn refused(data: &Value, known: bool) -> Failure {
 }
 
 fn progress(data: &Value) -> String {
-    let total = data.get("total").map(|total| format!("/{total}")).unwrap_or_default();
-    let message = data["message"].as_str().map(|text| format!(" {text}")).unwrap_or_default();
+    let total = data
+        .get("total")
+        .map(|total| format!("/{total}"))
+        .unwrap_or_default();
+    let message = data["message"]
+        .as_str()
+        .map(|text| format!(" {text}"))
+        .unwrap_or_default();
     format!("progress {}{total}{message}", plain(&data["progress"]))
 }
 
@@ -130,7 +174,10 @@ fn print(ui: &Ui, result: &Value) -> Result<(), Failure> {
     if ui.json {
         return Ok(ui.answer_json(result)?);
     }
-    let parts = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let parts = result["content"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
     for part in parts {
         ui.answer(&show(part))?;
     }
@@ -144,15 +191,24 @@ fn print(ui: &Ui, result: &Value) -> Result<(), Failure> {
 fn show(part: &Value) -> String {
     let text = |key: &str| part[key].as_str().unwrap_or_default();
     let describe = |words: &[&str]| {
-        let words: Vec<&str> = words.iter().copied().filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = words
+            .iter()
+            .copied()
+            .filter(|word| !word.is_empty())
+            .collect();
         format!("[{}]", words.join(", "))
     };
     match text("type") {
         "text" => text("text").to_owned(),
-        kind @ ("image" | "audio") => {
-            describe(&[&format!("{kind} {}", text("mimeType")), &size(decoded(text("data")))])
-        }
-        "resource_link" => describe(&[&format!("link {}", text("uri")), text("name"), text("mimeType")]),
+        kind @ ("image" | "audio") => describe(&[
+            &format!("{kind} {}", text("mimeType")),
+            &size(decoded(text("data"))),
+        ]),
+        "resource_link" => describe(&[
+            &format!("link {}", text("uri")),
+            text("name"),
+            text("mimeType"),
+        ]),
         "resource" => {
             let resource = &part["resource"];
             let text = |key: &str| resource[key].as_str().unwrap_or_default();
@@ -160,7 +216,11 @@ fn show(part: &Value) -> String {
                 Some(text) => text.len(),
                 None => decoded(text("blob")),
             };
-            describe(&[&format!("resource {}", text("uri")), text("mimeType"), &size(bytes)])
+            describe(&[
+                &format!("resource {}", text("uri")),
+                text("mimeType"),
+                &size(bytes),
+            ])
         }
         _ => describe(&[&part.to_string()]),
     }
@@ -183,7 +243,10 @@ mod tests {
             &json!({"type": "image", "mimeType": "image/png", "data": "A".repeat(18_266)}),
             "[image image/png, 13.7 kB]",
         );
-        check(&json!({"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}), "[audio audio/wav, 4 B]");
+        check(
+            &json!({"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}),
+            "[audio audio/wav, 4 B]",
+        );
         check(
             &json!({"type": "resource_link", "uri": "file:///a", "name": "a"}),
             "[link file:///a, a]",
@@ -198,7 +261,10 @@ mod tests {
     #[test]
     fn progress_is_a_line() {
         let check = |data: &Value, expect: &str| assert_eq!(progress(data), expect);
-        check(&json!({"progress": 1, "total": 3, "message": "step"}), "progress 1/3 step");
+        check(
+            &json!({"progress": 1, "total": 3, "message": "step"}),
+            "progress 1/3 step",
+        );
         check(&json!({"progress": 0.5}), "progress 0.5");
     }
 }

@@ -39,7 +39,13 @@ fn inputs(world: &World) -> Result<Inputs, Failure> {
 
 fn check(world: &World) -> Result<(), Failure> {
     let loaded = load(&inputs(world)?);
-    let of = |severity| loaded.problems.iter().filter(|problem| problem.severity == severity).count();
+    let of = |severity| {
+        loaded
+            .problems
+            .iter()
+            .filter(|problem| problem.severity == severity)
+            .count()
+    };
     let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
     if world.ui.json {
         let facts = json!({"errors": errors, "warnings": warnings, "problems": loaded.problems});
@@ -53,22 +59,40 @@ fn check(world: &World) -> Result<(), Failure> {
             (0, 0) => "no problems".to_owned(),
             (0, warnings) => count(warnings, "warning"),
             (errors, 0) => count(errors, "error"),
-            (errors, warnings) => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
+            (errors, warnings) => {
+                format!("{}, {}", count(errors, "error"), count(warnings, "warning"))
+            }
         };
         world.ui.answer(&format!("{found}; {servers}"))?;
     }
-    if errors > 0 { Err(Failure::Known(Exit::Failed)) } else { Ok(()) }
+    if errors > 0 {
+        Err(Failure::Known(Exit::Failed))
+    } else {
+        Ok(())
+    }
 }
 
 fn path(world: &World) -> Result<(), Failure> {
     let paths = &world.paths;
     let (home, host, settings) = (paths.home(), paths.config(), paths.settings());
     if world.ui.json {
-        return Ok(world.ui.answer_json(&json!({"home": home, "config": host, "settings": settings}))?);
+        return Ok(world
+            .ui
+            .answer_json(&json!({"home": home, "config": host, "settings": settings}))?);
     }
-    let note = |path: &Path| if path.exists() { "" } else { "  (not there yet)" };
+    let note = |path: &Path| {
+        if path.exists() {
+            ""
+        } else {
+            "  (not there yet)"
+        }
+    };
     let line = |label: &str, path: &Path| format!("{label:9} {}{}", path.display(), note(path));
-    let lines = [line("home", home), line("config", &host), line("settings", &settings)];
+    let lines = [
+        line("home", home),
+        line("config", &host),
+        line("settings", &settings),
+    ];
     Ok(world.ui.answer(&lines.join("\n"))?)
 }
 
@@ -86,7 +110,12 @@ fn show(world: &World, changed: bool) -> Result<(), Failure> {
     let config = &loaded.config;
     let mut shown: Vec<Shown> = daemon(&inputs, &config.daemon);
     shown.extend(playwright(&inputs, &config.playwright));
-    shown.extend(config.servers.iter().flat_map(|entry| server(&inputs, entry)));
+    shown.extend(
+        config
+            .servers
+            .iter()
+            .flat_map(|entry| server(&inputs, entry)),
+    );
     if changed {
         shown.retain(|shown| !shown.from.is_empty());
     }
@@ -99,7 +128,11 @@ fn show(world: &World, changed: bool) -> Result<(), Failure> {
         world.ui.answer_json(&json!({"values": shown}))?;
     } else {
         let row = |shown: &Shown| {
-            let from = if shown.from.is_empty() { "default".to_owned() } else { shown.from.join(", ") };
+            let from = if shown.from.is_empty() {
+                "default".to_owned()
+            } else {
+                shown.from.join(", ")
+            };
             vec![shown.key.clone(), hidden(&shown.value), from]
         };
         let rows: Vec<_> = shown.iter().map(row).collect();
@@ -107,7 +140,9 @@ fn show(world: &World, changed: bool) -> Result<(), Failure> {
     }
     if !loaded.problems.is_empty() {
         let problems = count(loaded.problems.len(), "problem");
-        world.ui.warn(&format!("{problems} in the configuration; `wharf config check` tells them"));
+        world.ui.warn(&format!(
+            "{problems} in the configuration; `wharf config check` tells them"
+        ));
     }
     Ok(())
 }
@@ -122,20 +157,40 @@ fn daemon(inputs: &Inputs, daemon: &config::Daemon) -> Vec<Shown> {
 }
 
 fn playwright(inputs: &Inputs, playwright: &Playwright) -> Vec<Shown> {
-    let Playwright { enabled, headless, browser, extra_args, package, command } = playwright;
+    let Playwright {
+        enabled,
+        headless,
+        browser,
+        extra_args,
+        package,
+        command,
+    } = playwright;
     let show = |name: &str, variable: Option<&str>, value: Value| {
         let mut from = places::host(inputs, &["mcp", "playwright", name]);
-        let set = |name: &&str| inputs.environment.get(*name).is_some_and(|value| !value.is_empty());
+        let set = |name: &&str| {
+            inputs
+                .environment
+                .get(*name)
+                .is_some_and(|value| !value.is_empty())
+        };
         if let (true, Some(variable)) = (from.is_empty(), variable.filter(set)) {
             from.push(format!("environment variable {variable}"));
         }
-        Shown { key: format!("mcp.playwright.{name}"), value, from }
+        Shown {
+            key: format!("mcp.playwright.{name}"),
+            value,
+            from,
+        }
     };
     vec![
         show("enabled", Some("PLAYWRIGHT_ENABLED"), json!(enabled)),
         show("headless", Some("PLAYWRIGHT_HEADLESS"), json!(headless)),
         show("browser", Some("PLAYWRIGHT_BROWSER"), json!(browser)),
-        show("extraArgs", Some("PLAYWRIGHT_EXTRA_ARGS"), json!(extra_args)),
+        show(
+            "extraArgs",
+            Some("PLAYWRIGHT_EXTRA_ARGS"),
+            json!(extra_args),
+        ),
         show("package", None, json!(package)),
         show("command", Some("PLAYWRIGHT_COMMAND"), json!(command)),
     ]
@@ -159,7 +214,11 @@ fn server(inputs: &Inputs, entry: &ServerEntry) -> Vec<Shown> {
             Source::Preset | Source::Run => (vec!["mcp", "servers", name, field.name], vec![]),
         };
         let value = field_value(entry, field.name)?;
-        Some(Shown { key: path.join("."), value, from })
+        Some(Shown {
+            key: path.join("."),
+            value,
+            from,
+        })
     };
     FIELDS.iter().filter_map(show).collect()
 }
@@ -178,9 +237,13 @@ fn field_value(entry: &ServerEntry, field: &str) -> Option<Value> {
         ("parallel", _) => json!(entry.parallel),
         ("startupTimeoutSeconds", _) => seconds(entry.startup_timeout.as_secs_f64()),
         ("callTimeoutSeconds", _) => seconds(entry.call_timeout.as_secs_f64()),
-        ("idleTimeoutSeconds", _) => seconds(entry.idle_timeout.map_or(0.0, |limit| limit.as_secs_f64())),
+        ("idleTimeoutSeconds", _) => {
+            seconds(entry.idle_timeout.map_or(0.0, |limit| limit.as_secs_f64()))
+        }
         ("stderrLevel", _) => {
-            let level = StderrLevel::ALL.iter().find(|(_, level)| *level == entry.stderr_level);
+            let level = StderrLevel::ALL
+                .iter()
+                .find(|(_, level)| *level == entry.stderr_level);
             json!(level.map(|(name, _)| name))
         }
         ("promptSection", _) => json!(entry.prompt_section),
@@ -199,13 +262,19 @@ fn seconds(value: f64) -> Value {
 }
 
 fn redactor(inputs: &Inputs, config: &config::Config) -> Redactor {
-    let names = SecretNames { more: config.daemon.secret_variables.clone() };
+    let names = SecretNames {
+        more: config.daemon.secret_variables.clone(),
+    };
     let own = config.servers.iter().flat_map(|entry| &entry.env);
     let own = own.filter_map(|(name, value)| Some((name, value.as_ref()?)));
-    let secret = |(name, value): (&String, &String)| {
-        names.matches(name).then(|| Secret::new(value.clone()))
-    };
-    let secrets: Vec<Secret> = inputs.environment.iter().chain(own).filter_map(secret).collect();
+    let secret =
+        |(name, value): (&String, &String)| names.matches(name).then(|| Secret::new(value.clone()));
+    let secrets: Vec<Secret> = inputs
+        .environment
+        .iter()
+        .chain(own)
+        .filter_map(secret)
+        .collect();
     Redactor::new(&secrets)
 }
 
@@ -216,10 +285,20 @@ mod tests {
     #[test]
     fn every_field_is_shown() {
         let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"url": "http://x"}}}"#;
-        let settings = Some(File { name: "s".into(), text: text.into() });
-        let loaded = load(&Inputs { settings, ..Inputs::default() });
+        let settings = Some(File {
+            name: "s".into(),
+            text: text.into(),
+        });
+        let loaded = load(&Inputs {
+            settings,
+            ..Inputs::default()
+        });
         for field in FIELDS.iter().filter(|field| field.name != "type") {
-            let shown = loaded.config.servers.iter().any(|entry| field_value(entry, field.name).is_some());
+            let shown = loaded
+                .config
+                .servers
+                .iter()
+                .any(|entry| field_value(entry, field.name).is_some());
             assert!(shown, "{} is missing in `field_value`", field.name);
         }
     }

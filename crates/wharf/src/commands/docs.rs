@@ -18,9 +18,12 @@ pub(crate) fn man(ui: &Ui, words: &[String]) -> Result<(), Failure> {
     let mut command = built();
     let mut name = String::from("wharf");
     for word in words {
-        let found = command.find_subcommand(word).filter(|found| !found.is_hide_set());
+        let found = command
+            .find_subcommand(word)
+            .filter(|found| !found.is_hide_set());
         command = found.cloned().ok_or_else(|| {
-            Failure::usage(format!("`{name}` has no command `{word}`")).hint("`wharf --help` lists them")
+            Failure::usage(format!("`{name}` has no command `{word}`"))
+                .hint("`wharf --help` lists them")
         })?;
         name = format!("{name}-{word}");
     }
@@ -51,7 +54,10 @@ fn section(command: &Command, depth: usize, page: &mut String) {
         page.push_str(&format!("{}\n\n", sentence(&about.to_string())));
     }
     let usage = command.clone().render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage:").trim().replace("\n       ", "\n");
+    let usage = usage
+        .trim_start_matches("Usage:")
+        .trim()
+        .replace("\n       ", "\n");
     page.push_str(&format!("```text\n{usage}\n```\n\n"));
     let shown = |arg: &&Arg| {
         let general = depth > 2 && arg.is_global_set();
@@ -65,14 +71,19 @@ fn section(command: &Command, depth: usize, page: &mut String) {
         }
         page.push('\n');
     }
-    let after = command.get_after_long_help().or_else(|| command.get_after_help());
+    let after = command
+        .get_after_long_help()
+        .or_else(|| command.get_after_help());
     if let Some(after) = after {
         for part in after.to_string().split("\n\n") {
             let (title, lines) = part.split_once(":\n").unwrap_or(("", part));
             if title.is_empty() {
                 page.push_str(&format!("{part}\n\n"));
             } else {
-                page.push_str(&format!("{title}:\n\n```text\n{}\n```\n\n", outdented(lines)));
+                page.push_str(&format!(
+                    "{title}:\n\n```text\n{}\n```\n\n",
+                    outdented(lines)
+                ));
             }
         }
     }
@@ -83,7 +94,9 @@ fn section(command: &Command, depth: usize, page: &mut String) {
 
 /// An option or argument: how it is written, what it does.
 fn row(arg: &Arg) -> String {
-    let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+    let value = arg
+        .get_value_names()
+        .filter(|_| arg.get_action().takes_values());
     let value = value.map(|names| names.join(" ")).unwrap_or_default();
     let name = match (arg.get_short(), arg.get_long()) {
         (Some(short), Some(long)) => format!("-{short}, --{long} {value}"),
@@ -93,21 +106,35 @@ fn row(arg: &Arg) -> String {
         (None, None) => format!("[{value}]"),
     };
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let defaults: Vec<String> =
-        arg.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    let defaults: Vec<String> = arg
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy().into_owned())
+        .collect();
     let default = match (defaults.is_empty(), arg.get_action().takes_values()) {
         (false, true) => format!(" [default: {}]", defaults.join(" ")),
         _ => String::new(),
     };
-    format!("| `{}` | {}{default} |\n", name.trim().replace('|', "\\|"), help.replace('|', "\\|"))
+    format!(
+        "| `{}` | {}{default} |\n",
+        name.trim().replace('|', "\\|"),
+        help.replace('|', "\\|")
+    )
 }
 
 /// Clap takes the full stop from a single line.
 fn sentence(text: &str) -> String {
-    if text.ends_with('.') { text.to_owned() } else { format!("{text}.") }
+    if text.ends_with('.') {
+        text.to_owned()
+    } else {
+        format!("{text}.")
+    }
 }
 
 fn outdented(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| line.strip_prefix("  ").unwrap_or(line))
+        .collect();
     lines.join("\n")
 }

@@ -31,30 +31,44 @@ pub(super) fn servers(value: &Value) -> Result<Vec<Server>, Failure> {
 }
 
 pub(super) async fn run(world: &World, agent: &str) -> Result<(), Failure> {
-    let value = world.paths.client().get(&format!("/api/servers?agent={}", part(agent))).await?;
+    let value = world
+        .paths
+        .client()
+        .get(&format!("/api/servers?agent={}", part(agent)))
+        .await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&value)?);
     }
     let servers = servers(&value)?;
     if servers.is_empty() {
         world.ui.say("no servers yet");
-        world.ui.hint("add one: `wharf add time -- uvx mcp-server-time`");
+        world
+            .ui
+            .hint("add one: `wharf add time -- uvx mcp-server-time`");
         return Ok(());
     }
     let row = |server: &Server| {
         vec![
             server.name.clone(),
             first_line(&server.status_text, 40),
-            server.tools.map_or_else(|| "-".to_owned(), |tools| tools.to_string()),
+            server
+                .tools
+                .map_or_else(|| "-".to_owned(), |tools| tools.to_string()),
             server.source.clone(),
             server.command.clone(),
         ]
     };
     let rows: Vec<_> = servers.iter().map(row).collect();
-    world.ui.table(&["NAME", "STATUS", "TOOLS", "SOURCE", "COMMAND"], &rows)?;
+    world
+        .ui
+        .table(&["NAME", "STATUS", "TOOLS", "SOURCE", "COMMAND"], &rows)?;
     for server in &servers {
         if let Some(error) = &server.error {
-            world.ui.warn(&format!("{}: {}", server.name, error.trim_start_matches("error: ")));
+            world.ui.warn(&format!(
+                "{}: {}",
+                server.name,
+                error.trim_start_matches("error: ")
+            ));
         }
     }
     Ok(())

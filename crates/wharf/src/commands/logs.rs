@@ -21,7 +21,9 @@ pub(super) async fn run(world: &World, logs: Logs) -> Result<(), Failure> {
         Some(name) => {
             let lines = kept(&client, name, logs.lines).await?;
             if lines.is_empty() && events.is_none() {
-                world.ui.say(&format!("{name} has written nothing to standard error"));
+                world
+                    .ui
+                    .say(&format!("{name} has written nothing to standard error"));
             }
             print(world, name, &lines, false)?;
         }
@@ -39,14 +41,18 @@ pub(super) async fn run(world: &World, logs: Logs) -> Result<(), Failure> {
 }
 
 async fn kept(client: &Client, name: &str, lines: usize) -> Result<Vec<String>, Failure> {
-    let value = client.get(&format!("/api/servers/{}/logs?lines={lines}", part(name))).await?;
+    let value = client
+        .get(&format!("/api/servers/{}/logs?lines={lines}", part(name)))
+        .await?;
     read(&value["lines"])
 }
 
 fn print(world: &World, server: &str, lines: &[String], named: bool) -> Result<(), Failure> {
     for line in lines {
         if world.ui.json {
-            world.ui.answer_json_line(&json!({"server": server, "line": line}))?;
+            world
+                .ui
+                .answer_json_line(&json!({"server": server, "line": line}))?;
         } else if named {
             world.ui.answer(&format!("{server}: {line}"))?;
         } else {
@@ -90,14 +96,24 @@ fn describe(data: &Value) -> Option<String> {
                 "failed" => format!("failed, {}", plain(&status["reason"])),
                 other => other.to_owned(),
             };
-            let agent = data["agent"].as_str().map(|agent| format!(" for {agent}")).unwrap_or_default();
+            let agent = data["agent"]
+                .as_str()
+                .map(|agent| format!(" for {agent}"))
+                .unwrap_or_default();
             format!("{server}: [{state}{agent}]")
         }
         "toolsChanged" => format!("{server}: [tools listed, {}]", data["tools"]),
         "called" => {
-            let how = if data["ok"] == json!(true) { "answered" } else { "failed" };
+            let how = if data["ok"] == json!(true) {
+                "answered"
+            } else {
+                "failed"
+            };
             let (tool, agent) = (plain(&data["tool"]), plain(&data["agent"]));
-            format!("{server}: [{tool} called by {agent}, {how} after {} ms]", data["millis"])
+            format!(
+                "{server}: [{tool} called by {agent}, {how} after {} ms]",
+                data["millis"]
+            )
         }
         "configChanged" => {
             let names = |key: &str| {
@@ -105,7 +121,10 @@ fn describe(data: &Value) -> Option<String> {
                 let names: Vec<String> = names.collect();
                 (!names.is_empty()).then(|| format!("{key} {}", names.join(", ")))
             };
-            let changes: Vec<String> = ["added", "changed", "removed"].into_iter().filter_map(names).collect();
+            let changes: Vec<String> = ["added", "changed", "removed"]
+                .into_iter()
+                .filter_map(names)
+                .collect();
             let problems = data["problems"].as_u64().filter(|count| *count > 0);
             let problems = problems.map(|_| "`wharf status` tells what is wrong".to_owned());
             let changes: Vec<String> = changes.into_iter().chain(problems).collect();
@@ -139,13 +158,26 @@ mod tests {
             data["event"] = event.into();
             assert_eq!(describe(&data).as_deref(), expect, "{data}");
         };
-        check("stderr", json!({"server": "a", "line": "hello"}), Some("a: hello"));
-        let running = json!({"server": "a", "agent": "default", "status": {"state": "running", "pid": 7}});
-        check("serverStatus", running, Some("a: [running, pid 7 for default]"));
+        check(
+            "stderr",
+            json!({"server": "a", "line": "hello"}),
+            Some("a: hello"),
+        );
+        let running =
+            json!({"server": "a", "agent": "default", "status": {"state": "running", "pid": 7}});
+        check(
+            "serverStatus",
+            running,
+            Some("a: [running, pid 7 for default]"),
+        );
         let exited = json!({"server": "a", "agent": null, "status": {"state": "exited", "exit": {"code": 3}}});
         check("serverStatus", exited, Some("a: [exited, code 3]"));
         let called = json!({"server": "a", "agent": "b", "tool": "t", "ok": false, "millis": 5});
-        check("called", called, Some("a: [t called by b, failed after 5 ms]"));
+        check(
+            "called",
+            called,
+            Some("a: [t called by b, failed after 5 ms]"),
+        );
         let nothing = json!({"added": [], "changed": [], "removed": [], "problems": 0});
         check("configChanged", nothing, None);
         let changed = json!({"added": ["x", "y"], "changed": [], "removed": ["z"], "problems": 1});

@@ -55,7 +55,13 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Enable(named) => server::change(world, &named.name, Verb::Enable, None).await,
         Command::Disable(named) => server::change(world, &named.name, Verb::Disable, None).await,
         Command::Restart(restart) => {
-            server::change(world, &restart.name, Verb::Restart, restart.agent.as_deref()).await
+            server::change(
+                world,
+                &restart.name,
+                Verb::Restart,
+                restart.agent.as_deref(),
+            )
+            .await
         }
         Command::Logs(logs) => logs::run(world, logs).await,
         Command::Tools(tools) => tools::run(world, &tools.agent.agent, tools.schema).await,

@@ -68,7 +68,10 @@ fn in_full(details: &Details) -> String {
     };
     line("name", &details.name);
     line("status", &details.status_text);
-    line("pid", &details.pid.map(|pid| pid.to_string()).unwrap_or_default());
+    line(
+        "pid",
+        &details.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+    );
     line("error", details.error.as_deref().unwrap_or_default());
     line("command", &details.command);
     line("env", &details.env_names.join(", "));
@@ -81,15 +84,35 @@ fn in_full(details: &Details) -> String {
     };
     line("server", &info);
     line("protocol", details.protocol.as_deref().unwrap_or_default());
-    let count = details.tools.map_or_else(|| "not listed yet".to_owned(), |tools| count(tools, "tool"));
+    let count = details
+        .tools
+        .map_or_else(|| "not listed yet".to_owned(), |tools| count(tools, "tool"));
     line("tools", &count);
-    let width = details.tool_names.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
+    let width = details
+        .tool_names
+        .iter()
+        .map(|tool| tool.name.chars().count())
+        .max()
+        .unwrap_or(0);
     lines.extend(details.tool_names.iter().map(|tool| {
-        let own = if tool.name == tool.tool { String::new() } else { format!(" ({})", tool.tool) };
-        let line = format!("  {:width$}{own}  {}", tool.name, first_line(&tool.description, 80));
+        let own = if tool.name == tool.tool {
+            String::new()
+        } else {
+            format!(" ({})", tool.tool)
+        };
+        let line = format!(
+            "  {:width$}{own}  {}",
+            tool.name,
+            first_line(&tool.description, 80)
+        );
         line.trim_end().to_owned()
     }));
-    lines.extend(details.warnings.iter().map(|warning| format!("warning   {warning}")));
+    lines.extend(
+        details
+            .warnings
+            .iter()
+            .map(|warning| format!("warning   {warning}")),
+    );
     if !details.stderr_tail.is_empty() {
         lines.push("last words on standard error".to_owned());
         lines.extend(details.stderr_tail.iter().map(|line| format!("  {line}")));
@@ -129,10 +152,15 @@ pub(super) async fn change(
         Verb::Restart => ("restart", "stopping", "stopped"),
         Verb::Stop => ("stop", "stopping", "stopped"),
     };
-    let agent = agent.map(|agent| format!("?agent={}", part(agent))).unwrap_or_default();
+    let agent = agent
+        .map(|agent| format!("?agent={}", part(agent)))
+        .unwrap_or_default();
     let path = format!("/api/servers/{}/{path}{agent}", part(name));
     let client = world.paths.client();
-    let value = world.ui.wait(&format!("{doing} {name}"), client.post(&path, None)).await?;
+    let value = world
+        .ui
+        .wait(&format!("{doing} {name}"), client.post(&path, None))
+        .await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&value)?);
     }

@@ -51,7 +51,11 @@ fn problems(world: &World, problems: &[serde_json::Value]) {
             (None, Some(variable)) => format!("environment variable {variable}: "),
             (None, None) => String::new(),
         };
-        let text = format!("{place}{}: {}", plain(&problem["key"]), plain(&problem["message"]));
+        let text = format!(
+            "{place}{}: {}",
+            plain(&problem["key"]),
+            plain(&problem["message"])
+        );
         world.ui.warn(&text);
         if let Some(hint) = problem["hint"].as_str() {
             world.ui.hint(hint);
@@ -62,7 +66,9 @@ fn problems(world: &World, problems: &[serde_json::Value]) {
 async fn failed_servers(world: &World, client: &Client) -> Result<(), Failure> {
     for server in list::servers(&client.get("/api/servers").await?)? {
         if server.status.state == "failed" {
-            world.ui.warn(&format!("{}: {}", server.name, server.status_text));
+            world
+                .ui
+                .warn(&format!("{}: {}", server.name, server.status_text));
         }
     }
     Ok(())

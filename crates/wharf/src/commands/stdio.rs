@@ -70,9 +70,15 @@ async fn pump(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin)
 
 /// `wharf up --background` waits until there is one, its own or another's, and says on our standard error what is wrong.
 fn start_daemon(world: &World) -> Result<(), Failure> {
-    #[expect(clippy::disallowed_methods, reason = "the daemon is ours, and is not waited for")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the daemon is ours, and is not waited for"
+    )]
     let mut command = Command::new(&world.program);
-    command.arg("--home").arg(world.paths.home()).args(["up", "--background", "--for-client"]);
+    command
+        .arg("--home")
+        .arg(world.paths.home())
+        .args(["up", "--background", "--for-client"]);
     let failed = || Failure::failed("can't start the daemon").hint("`wharf up` shows why");
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
     match status {

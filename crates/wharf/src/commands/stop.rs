@@ -28,8 +28,13 @@ async fn daemon(world: &World) -> Result<(), Failure> {
         Ok(_) | Err(ClientError::Broken(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    let pid = status["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok());
-    world.ui.wait("stopping the daemon and its servers", gone(&client, pid)).await;
+    let pid = status["pid"]
+        .as_i64()
+        .and_then(|pid| i32::try_from(pid).ok());
+    world
+        .ui
+        .wait("stopping the daemon and its servers", gone(&client, pid))
+        .await;
     if world.ui.json {
         return Ok(world.ui.answer_json(&json!({"stopped": true}))?);
     }
@@ -47,5 +52,8 @@ async fn gone(client: &Client, pid: Option<i32>) {
 fn lives(pid: i32) -> bool {
     let there = Pid::from_raw(pid).is_some_and(|pid| test_kill_process(pid).is_ok());
     let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    there && !state.rsplit_once(')').is_some_and(|(_, state)| state.starts_with(" Z"))
+    there
+        && !state
+            .rsplit_once(')')
+            .is_some_and(|(_, state)| state.starts_with(" Z"))
 }

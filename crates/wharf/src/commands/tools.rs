@@ -66,16 +66,24 @@ pub(super) fn print(world: &World, listing: &Listing) -> Result<(), Failure> {
     if listing.tools.is_empty() {
         world.ui.say("no tools");
         if listing.unavailable.is_empty() {
-            world.ui.hint("`wharf list` shows the servers, `wharf add` adds one");
+            world
+                .ui
+                .hint("`wharf list` shows the servers, `wharf add` adds one");
         }
         return Ok(());
     }
     let row = |tool: &Tool| {
         let description = tool.description.clone().unwrap_or_default();
-        vec![tool.name.clone(), format!("{}/{}", tool.server, tool.tool), description]
+        vec![
+            tool.name.clone(),
+            format!("{}/{}", tool.server, tool.tool),
+            description,
+        ]
     };
     let rows: Vec<_> = listing.tools.iter().map(row).map(first_lines).collect();
-    Ok(world.ui.table(&["NAME", "SERVER/TOOL", "DESCRIPTION"], &rows)?)
+    Ok(world
+        .ui
+        .table(&["NAME", "SERVER/TOOL", "DESCRIPTION"], &rows)?)
 }
 
 /// What is missing, and why.
@@ -97,7 +105,9 @@ fn first_lines(mut row: Vec<String>) -> Vec<String> {
 
 impl Tool {
     fn in_full(&self) -> String {
-        let Self { name, server, tool, .. } = self;
+        let Self {
+            name, server, tool, ..
+        } = self;
         let mut text = format!("{name} ({server}/{tool})");
         let description = self.description.as_deref().unwrap_or_default().trim();
         if !description.is_empty() {

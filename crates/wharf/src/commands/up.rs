@@ -18,8 +18,8 @@ use wharfinger::config::{File as Text, Inputs, load};
 use wharfinger::model::{Place, ServerEntry, Source};
 use wharfinger_daemon::{HomeError, Options, Ready, ServeError, serve};
 
-use super::tools::{self, Listing};
 use super::read;
+use super::tools::{self, Listing};
 use crate::World;
 use crate::cli::Up;
 use crate::failure::{Exit, Failure};
@@ -47,8 +47,13 @@ pub(super) async fn run(world: &World, up: Up) -> Result<(), Failure> {
         // Out of the terminal's reach: neither its Ctrl-C nor its closing ends the daemon.
         rustix::process::setsid().ok();
     }
-    let writer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
-    tracing_subscriber::registry().with(writer.with_target(false)).with(levels).init();
+    let writer = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(false);
+    tracing_subscriber::registry()
+        .with(writer.with_target(false))
+        .with(levels)
+        .init();
 
     let stop = CancellationToken::new();
     let options = Options {
@@ -100,9 +105,10 @@ pub(super) async fn run(world: &World, up: Up) -> Result<(), Failure> {
 
 /// Asks for a stop at the first signal; ends at once at the second Ctrl-C.
 async fn interrupted(stop: &CancellationToken) {
-    let (Ok(mut interrupts), Ok(mut terminations)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
+    let (Ok(mut interrupts), Ok(mut terminations)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
         return std::future::pending().await;
     };
     loop {
@@ -120,7 +126,10 @@ async fn interrupted(stop: &CancellationToken) {
 
 /// What is logged: `--log`, else `RUST_LOG`, else `info`.
 fn levels(world: &World, up: &Up) -> Result<Targets, Failure> {
-    let variable = world.environment.get("RUST_LOG").filter(|text| !text.is_empty());
+    let variable = world
+        .environment
+        .get("RUST_LOG")
+        .filter(|text| !text.is_empty());
     let text = up.log.as_ref().or(variable).map_or("info", String::as_str);
     Targets::from_str(text).map_err(|error| {
         Failure::usage(format!("`{text}` is no level to log"))
@@ -152,7 +161,12 @@ fn refused(world: &World, error: ServeError, background: bool) -> Result<(), Fai
 
 /// The first words on standard output; scripts wait for `listening on`.
 fn announce(world: &World, ready: &Ready) {
-    let Ready { url, servers, problems, .. } = ready;
+    let Ready {
+        url,
+        servers,
+        problems,
+        ..
+    } = ready;
     if world.ui.json {
         let facts = json!({"url": url, "home": ready.home.path(), "servers": servers, "problems": problems});
         // Whoever started it may read no more, which is no reason to end.
@@ -163,11 +177,12 @@ fn announce(world: &World, ready: &Ready) {
         world.ui.problem(problem);
     }
     let text = if *servers == 0 {
+        let wharf = world.paths.wharf();
         format!(
             "listening on {url}, with no servers yet\n\
-             add a server   wharf add time -- uvx mcp-server-time\n\
-             see its tools  wharf tools\n\
-             wire a client  wharf agent endpoint\n\
+             add a server   {wharf} add time -- uvx mcp-server-time\n\
+             see its tools  {wharf} tools\n\
+             wire a client  {wharf} agent endpoint\n\
              learn more     wharf --help"
         )
     } else {
@@ -175,26 +190,46 @@ fn announce(world: &World, ready: &Ready) {
             0 => String::new(),
             many => format!(" and {}, see above", count(many, "warning")),
         };
-        format!("listening on {url}, with {}{problems}", count(*servers, "server"))
+        format!(
+            "listening on {url}, with {}{problems}",
+            count(*servers, "server")
+        )
     };
     world.ui.answer(&text).ok();
 }
 
 fn trial() -> Vec<ServerEntry> {
-    let settings = Some(Text { name: "--try".into(), text: TRIAL.to_owned() });
-    let servers = load(&Inputs { settings, ..Inputs::default() }).config.servers;
-    let here = |entry| ServerEntry { source: Source::Run, place: Place::Run, ..entry };
+    let settings = Some(Text {
+        name: "--try".into(),
+        text: TRIAL.to_owned(),
+    });
+    let servers = load(&Inputs {
+        settings,
+        ..Inputs::default()
+    })
+    .config
+    .servers;
+    let here = |entry| ServerEntry {
+        source: Source::Run,
+        place: Place::Run,
+        ..entry
+    };
     servers.into_iter().map(here).collect()
 }
 
 /// What the trial server offers, and something to do with it.
 async fn show_trial(world: &World) -> Result<(), Failure> {
-    world.ui.say("starting `everything`, the reference server; npx may have to download it first");
+    world
+        .ui
+        .say("starting `everything`, the reference server; npx may have to download it first");
     let client = world.paths.client();
     let started = Instant::now();
     let listing = loop {
         let listing: Listing = read(&tools::ask(world, &client, "default").await?)?;
-        let waiting = listing.unavailable.iter().any(|missing| missing.server == "everything");
+        let waiting = listing
+            .unavailable
+            .iter()
+            .any(|missing| missing.server == "everything");
         let there = listing.tools.iter().any(|tool| tool.server == "everything");
         if there || !waiting || started.elapsed() > Duration::from_secs(60) {
             break listing;
@@ -207,7 +242,8 @@ async fn show_trial(world: &World) -> Result<(), Failure> {
     }
     tools::print(world, &listing)?;
     Ok(world.ui.answer(&format!(
-        "\nin another terminal, call one:\n  wharf call everything/echo message='hello there'"
+        "\nin another terminal, call one:\n  {} call everything/echo message='hello there'",
+        world.paths.wharf()
     ))?)
 }
 
@@ -253,9 +289,20 @@ async fn listening(world: &World, up: &Up) -> Result<(), Failure> {
 /// A log of its own for the background daemon, which has no terminal.
 fn open_log(world: &World) -> Result<File, Failure> {
     let path = world.paths.log();
-    let failed = |error: io::Error| Failure::failed(format!("can't write {}", path.display())).because(&error);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(world.paths.home()).map_err(failed)?;
-    let log = File::options().create(true).append(true).mode(0o600).open(&path).map_err(failed)?;
+    let failed = |error: io::Error| {
+        Failure::failed(format!("can't write {}", path.display())).because(&error)
+    };
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(world.paths.home())
+        .map_err(failed)?;
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
     if log.metadata().is_ok_and(|log| log.len() > LOG_LIMIT) {
         log.set_len(0).map_err(failed)?;
     }
@@ -264,9 +311,15 @@ fn open_log(world: &World) -> Result<File, Failure> {
 
 fn spawn(world: &World, up: &Up, log: &File) -> Result<std::process::Child, Failure> {
     let failed = |error: io::Error| Failure::failed("can't start the daemon").because(&error);
-    #[expect(clippy::disallowed_methods, reason = "the daemon is ours, and outlives this process")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the daemon is ours, and outlives this process"
+    )]
     let mut command = Command::new(&world.program);
-    command.arg("--home").arg(world.paths.home()).args(["up", "--background-child"]);
+    command
+        .arg("--home")
+        .arg(world.paths.home())
+        .args(["up", "--background-child"]);
     if up.for_client {
         command.arg("--for-client");
     }
@@ -277,7 +330,11 @@ fn spawn(world: &World, up: &Up, log: &File) -> Result<std::process::Child, Fail
         command.arg(format!("--log={log}"));
     }
     let log = log.try_clone().map_err(failed)?;
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).current_dir("/");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .current_dir("/");
     command.spawn().map_err(failed)
 }
 
@@ -286,13 +343,22 @@ fn last_words(world: &World, begin: u64, code: Option<i32>) -> Failure {
     let mut words = String::new();
     if let Ok(mut log) = File::open(world.paths.log()) {
         // A log that can't be read leaves the message without them.
-        log.seek(SeekFrom::Start(begin)).and_then(|_| log.read_to_string(&mut words)).ok();
+        log.seek(SeekFrom::Start(begin))
+            .and_then(|_| log.read_to_string(&mut words))
+            .ok();
     }
-    for line in words.lines().filter(|line| !line.starts_with(|c: char| c.is_ascii_digit())) {
+    for line in words
+        .lines()
+        .filter(|line| !line.starts_with(|c: char| c.is_ascii_digit()))
+    {
         world.ui.say(line);
     }
     if words.contains("error:") {
-        return Failure::Known(if code == Some(2) { Exit::Usage } else { Exit::Failed });
+        return Failure::Known(if code == Some(2) {
+            Exit::Usage
+        } else {
+            Exit::Failed
+        });
     }
     Failure::failed("the daemon ended as soon as it was started")
         .hint(format!("its log is {}", world.paths.log().display()))

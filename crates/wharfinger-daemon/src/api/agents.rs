@@ -47,7 +47,9 @@ fn body(daemon: &Daemon, agent: &AgentName) -> AgentBody {
 #[utoipa::path(get, path = "/api/agents", responses((status = 200, body = AgentList)))]
 pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<AgentList> {
     let agents = daemon.wharf.agents();
-    Json(AgentList { agents: agents.iter().map(|agent| body(&daemon, agent)).collect() })
+    Json(AgentList {
+        agents: agents.iter().map(|agent| body(&daemon, agent)).collect(),
+    })
 }
 
 /// One agent.
@@ -133,16 +135,21 @@ pub(crate) async fn endpoint(
 ) -> Result<Json<Endpoint>, ApiError> {
     let agent = daemon.wharf.agent(&agent)?;
     let token = daemon.tokens.token(Some(&agent));
-    let token =
-        token.map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+    let token = token
+        .map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     let home = daemon.home.path().display().to_string();
     // A client starts it from an environment of its own, so it names the home.
-    let args = ["--home", &home, "stdio", "--agent", agent.as_str()].map(str::to_owned).to_vec();
+    let args = ["--home", &home, "stdio", "--agent", agent.as_str()]
+        .map(str::to_owned)
+        .to_vec();
     Ok(Json(Endpoint {
         url: format!("{}/agents/{agent}/mcp", daemon.url()),
         agent: agent.to_string(),
         token,
-        stdio: Command { command: daemon.program.display().to_string(), args },
+        stdio: Command {
+            command: daemon.program.display().to_string(),
+            args,
+        },
     }))
 }
 
@@ -171,7 +178,10 @@ pub(crate) async fn mcp(
 ) -> Result<Json<Text>, ApiError> {
     let agent = daemon.wharf.agent(&agent)?;
     let text = match one.server {
-        Some(server) => daemon.wharf.mcp_show(&server, &agent).map_err(ApiError::unknown)?,
+        Some(server) => daemon
+            .wharf
+            .mcp_show(&server, &agent)
+            .map_err(ApiError::unknown)?,
         None => daemon.wharf.mcp_list(&agent),
     };
     Ok(Json(Text { text }))
@@ -189,6 +199,10 @@ pub(crate) async fn mcp_restart(
     let Some(server) = one.server else {
         return Err(ApiError::invalid("`server` says which one to restart"));
     };
-    let text = daemon.wharf.mcp_restart(&server, &agent).await.map_err(ApiError::unknown)?;
+    let text = daemon
+        .wharf
+        .mcp_restart(&server, &agent)
+        .await
+        .map_err(ApiError::unknown)?;
     Ok(Json(Text { text }))
 }

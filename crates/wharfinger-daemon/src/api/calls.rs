@@ -49,13 +49,21 @@ pub(crate) async fn call(
         return Err(error.with_field("arguments".into(), "must be an object".into()));
     }
     if new.name.is_none() && (new.server.is_none() || new.tool.is_none()) {
-        return Err(ApiError::invalid("`name`, or `server` and `tool`, say what to call"));
+        return Err(ApiError::invalid(
+            "`name`, or `server` and `tool`, say what to call",
+        ));
     }
     let session = owner_session(&daemon, &agent);
     let (frames, receiver) = mpsc::channel(1024);
     let stop = daemon.stop.clone();
     daemon.tasks.spawn(async move {
-        let params = params(new.name.as_deref().or(new.tool.as_deref()).unwrap_or_default(), &arguments);
+        let params = params(
+            new.name
+                .as_deref()
+                .or(new.tool.as_deref())
+                .unwrap_or_default(),
+            &arguments,
+        );
         let target = match (&new.name, &new.server, &new.tool) {
             (Some(name), ..) => Target::Exposed(name),
             (None, server, tool) => Target::Direct {
@@ -68,7 +76,12 @@ pub(crate) async fn call(
         {
             session.tools().await;
         }
-        let call = ToolCall { target, params: &params, progress: true, log_level: Some("info") };
+        let call = ToolCall {
+            target,
+            params: &params,
+            progress: true,
+            log_level: Some("info"),
+        };
         let told = |note| {
             if let Some(frame) = note_frame(note) {
                 frames.try_send(frame).ok();
@@ -81,23 +94,28 @@ pub(crate) async fn call(
         };
         let last = match reply {
             Ok(result) => frame("result", &result),
-            Err(Refusal::Server(error)) => {
-                frame("error", &json!({ "message": error.message, "code": error.code, "kind": "server" }))
-            }
+            Err(Refusal::Server(error)) => frame(
+                "error",
+                &json!({ "message": error.message, "code": error.code, "kind": "server" }),
+            ),
             Err(refusal) => {
                 let kind = match &refusal {
                     Refusal::Unknown(_) => "unknown",
                     Refusal::Unavailable(_) => "unavailable",
                     Refusal::Failed { .. } | Refusal::Server(_) => "failed",
                 };
-                frame("error", &json!({ "message": refusal.to_string(), "kind": kind }))
+                frame(
+                    "error",
+                    &json!({ "message": refusal.to_string(), "kind": kind }),
+                )
             }
         };
         frames.send(last).await.ok();
     });
-    Ok(stream(futures_util::stream::unfold(receiver, |mut receiver| async {
-        receiver.recv().await.map(|frame| (frame, receiver))
-    })))
+    Ok(stream(futures_util::stream::unfold(
+        receiver,
+        |mut receiver| async { receiver.recv().await.map(|frame| (frame, receiver)) },
+    )))
 }
 
 fn params(name: &str, arguments: &RawValue) -> Raw {

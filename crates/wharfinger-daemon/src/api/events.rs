@@ -25,13 +25,13 @@ pub(super) fn frame(name: &str, data: &(impl Serialize + ?Sized)) -> Bytes {
 }
 
 /// A response of server-sent events.
-pub(super) fn stream(
-    events: impl futures_util::Stream<Item = Bytes> + Send + 'static,
-) -> Response {
+pub(super) fn stream(events: impl futures_util::Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt as _;
     let body = Body::from_stream(events.map(Ok::<_, Infallible>));
-    let headers =
-        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream"),
+        (header::CACHE_CONTROL, "no-cache"),
+    ];
     (headers, body).into_response()
 }
 
@@ -43,21 +43,24 @@ pub(crate) async fn events(State(daemon): State<Arc<Daemon>>) -> Response {
     let stop = daemon.stop.clone();
     // The first line goes out at once, so that a listener knows that it listens.
     let begun = Some(Bytes::from_static(b": listening\n\n"));
-    stream(futures_util::stream::unfold((heard, stop, begun), |(mut heard, stop, begun)| async {
-        let bytes = match begun {
-            Some(begun) => begun,
-            None => {
-                let next = timeout(HEARTBEAT, heard.recv());
-                match stop.run_until_cancelled(next).await? {
-                    Ok(Ok(event)) => frame("event", &event),
-                    Ok(Err(RecvError::Lagged(missed))) => {
-                        frame("missed", &serde_json::json!({ "missed": missed }))
+    stream(futures_util::stream::unfold(
+        (heard, stop, begun),
+        |(mut heard, stop, begun)| async {
+            let bytes = match begun {
+                Some(begun) => begun,
+                None => {
+                    let next = timeout(HEARTBEAT, heard.recv());
+                    match stop.run_until_cancelled(next).await? {
+                        Ok(Ok(event)) => frame("event", &event),
+                        Ok(Err(RecvError::Lagged(missed))) => {
+                            frame("missed", &serde_json::json!({ "missed": missed }))
+                        }
+                        Ok(Err(RecvError::Closed)) => return None,
+                        Err(_) => Bytes::from_static(b": alive\n\n"),
                     }
-                    Ok(Err(RecvError::Closed)) => return None,
-                    Err(_) => Bytes::from_static(b": alive\n\n"),
                 }
-            }
-        };
-        Some((bytes, (heard, stop, None)))
-    }))
+            };
+            Some((bytes, (heard, stop, None)))
+        },
+    ))
 }

@@ -25,22 +25,42 @@ pub(crate) use problem::ApiError;
 
 #[derive(OpenApi)]
 #[openapi(
-    info(title = "Wharfinger admin API", description = "What an owner can do with a running daemon."),
+    info(
+        title = "Wharfinger admin API",
+        description = "What an owner can do with a running daemon."
+    ),
     paths(
-        status::status, status::stop,
-        servers::list, servers::show, servers::add, servers::remove, servers::enable,
-        servers::disable, servers::restart, servers::stop, servers::discover, servers::logs,
+        status::status,
+        status::stop,
+        servers::list,
+        servers::show,
+        servers::add,
+        servers::remove,
+        servers::enable,
+        servers::disable,
+        servers::restart,
+        servers::stop,
+        servers::discover,
+        servers::logs,
         servers::tools,
-        agents::list, agents::show, agents::add, agents::remove, agents::endpoint, agents::mcp,
+        agents::list,
+        agents::show,
+        agents::add,
+        agents::remove,
+        agents::endpoint,
+        agents::mcp,
         agents::mcp_restart,
-        calls::call, events::events,
+        calls::call,
+        events::events,
     )
 )]
 struct Document;
 
 /// The OpenAPI document, as it is committed.
 pub fn openapi() -> String {
-    let mut text = Document::openapi().to_pretty_json().expect("the document serializes");
+    let mut text = Document::openapi()
+        .to_pretty_json()
+        .expect("the document serializes");
     text.push('\n');
     text
 }
@@ -62,7 +82,10 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route(&format!("{one}/discover"), post(servers::discover))
         .route(&format!("{one}/logs"), get(servers::logs))
         .route("/api/agents", get(agents::list).post(agents::add))
-        .route("/api/agents/{agent}", get(agents::show).delete(agents::remove))
+        .route(
+            "/api/agents/{agent}",
+            get(agents::show).delete(agents::remove),
+        )
         .route("/api/agents/{agent}/endpoint", get(agents::endpoint))
         .route("/api/agents/{agent}/mcp", get(agents::mcp))
         .route("/api/agents/{agent}/mcp/restart", post(agents::mcp_restart))
@@ -86,10 +109,15 @@ async fn owner_only(State(daemon): State<Arc<Daemon>>, request: Request, next: N
     if trusted {
         return next.run(request).await;
     }
-    let error = ApiError::new(StatusCode::UNAUTHORIZED, "this needs the owner's bearer token")
-        .with_hint("it lies in `tokens/owner` in the home of the daemon");
+    let error = ApiError::new(
+        StatusCode::UNAUTHORIZED,
+        "this needs the owner's bearer token",
+    )
+    .with_hint("it lies in `tokens/owner` in the home of the daemon");
     let mut response = error.into_response();
     let challenge = axum::http::HeaderValue::from_static("Bearer realm=\"wharfinger\"");
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    response
+        .headers_mut()
+        .insert(header::WWW_AUTHENTICATE, challenge);
     response
 }

@@ -94,9 +94,10 @@ impl From<SettingsError> for ApiError {
     fn from(error: SettingsError) -> Self {
         let (status, hint) = match &error {
             SettingsError::Edit(EditError::Unknown(_)) => (StatusCode::NOT_FOUND, None),
-            SettingsError::Edit(EditError::Syntax(_) | EditError::NotAnObject(_)) => {
-                (StatusCode::CONFLICT, Some("mend settings.json; `wharf config check` shows where"))
-            }
+            SettingsError::Edit(EditError::Syntax(_) | EditError::NotAnObject(_)) => (
+                StatusCode::CONFLICT,
+                Some("mend settings.json; `wharf config check` shows where"),
+            ),
             SettingsError::Home(_) => (StatusCode::INTERNAL_SERVER_ERROR, None),
         };
         let problem = Self::new(status, error.to_string());

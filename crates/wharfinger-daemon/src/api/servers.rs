@@ -27,11 +27,17 @@ pub(crate) struct ForAgent {
 
 impl ForAgent {
     fn one(&self, daemon: &Daemon) -> Result<AgentName, ApiError> {
-        Ok(daemon.wharf.agent(self.agent.as_deref().unwrap_or("default"))?)
+        Ok(daemon
+            .wharf
+            .agent(self.agent.as_deref().unwrap_or("default"))?)
     }
 
     fn any(&self, daemon: &Daemon) -> Result<Option<AgentName>, ApiError> {
-        Ok(self.agent.as_deref().map(|agent| daemon.wharf.agent(agent)).transpose()?)
+        Ok(self
+            .agent
+            .as_deref()
+            .map(|agent| daemon.wharf.agent(agent))
+            .transpose()?)
     }
 }
 
@@ -48,7 +54,9 @@ pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Query(agent): Query<ForAgent>,
 ) -> Result<Json<ServerList>, ApiError> {
-    Ok(Json(ServerList { servers: daemon.wharf.reports(&agent.one(&daemon)?) }))
+    Ok(Json(ServerList {
+        servers: daemon.wharf.reports(&agent.one(&daemon)?),
+    }))
 }
 
 /// One server in full.
@@ -59,7 +67,11 @@ pub(crate) async fn show(
     Path(name): Path<String>,
     Query(agent): Query<ForAgent>,
 ) -> Result<Json<Details>, ApiError> {
-    daemon.wharf.details(&name, &agent.one(&daemon)?).map(Json).map_err(ApiError::unknown)
+    daemon
+        .wharf
+        .details(&name, &agent.one(&daemon)?)
+        .map(Json)
+        .map_err(ApiError::unknown)
 }
 
 /// Servers to add.
@@ -106,7 +118,10 @@ pub(crate) async fn add(
     for server in &pasted {
         may_write(&daemon, server.entry.name.as_str(), new.replace)?;
     }
-    let names: Vec<ServerName> = pasted.iter().map(|server| server.entry.name.clone()).collect();
+    let names: Vec<ServerName> = pasted
+        .iter()
+        .map(|server| server.entry.name.clone())
+        .collect();
     let edit = |text: &str| {
         pasted.iter().try_fold(text.to_owned(), |text, server| {
             config::set(&text, &server.entry.name, &server.json)
@@ -114,13 +129,21 @@ pub(crate) async fn add(
     };
     daemon.settings.edit(&daemon.wharf, edit).await?;
     let mut asking = tokio::task::JoinSet::new();
-    for (index, server) in pasted.iter().enumerate().filter(|(_, server)| server.entry.enabled) {
+    for (index, server) in pasted
+        .iter()
+        .enumerate()
+        .filter(|(_, server)| server.entry.enabled)
+    {
         let (wharf, name) = (daemon.wharf.clone(), server.entry.name.clone());
         asking.spawn(async move { (index, wharf.discover(name.as_str()).await) });
     }
     let mut servers: Vec<Added> = names
         .iter()
-        .map(|name| Added { name: name.to_string(), tools: None, error: None })
+        .map(|name| Added {
+            name: name.to_string(),
+            tools: None,
+            error: None,
+        })
         .collect();
     while let Some(Ok((index, asked))) = asking.join_next().await {
         match asked {
@@ -128,7 +151,10 @@ pub(crate) async fn add(
             Err(error) => servers[index].error = Some(error),
         }
     }
-    let problems = pasted.into_iter().flat_map(|server| server.problems).collect();
+    let problems = pasted
+        .into_iter()
+        .flat_map(|server| server.problems)
+        .collect();
     Ok(Json(AddedServers { servers, problems }))
 }
 
@@ -139,7 +165,10 @@ fn invalid(error: PastedError) -> ApiError {
             ApiError::invalid("an entry can't be used"),
             |error, problem: Problem| {
                 debug_assert!(problem.severity == Severity::Error);
-                let hint = problem.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+                let hint = problem
+                    .hint
+                    .map(|hint| format!(" ({hint})"))
+                    .unwrap_or_default();
                 error.with_field(problem.key, problem.message + &hint)
             },
         ),
@@ -149,22 +178,27 @@ fn invalid(error: PastedError) -> ApiError {
 /// Only what `settings.json` has, or nobody has, can be written there.
 fn may_write(daemon: &Daemon, name: &str, replace: bool) -> Result<(), ApiError> {
     let config = daemon.wharf.config();
-    let known = config.server(name).map(|entry| (entry.source, entry.place.to_string()));
+    let known = config
+        .server(name)
+        .map(|entry| (entry.source, entry.place.to_string()));
     let broken = || {
-        let found = config.broken.iter().find(|(broken, ..)| broken.as_str() == name);
+        let found = config
+            .broken
+            .iter()
+            .find(|(broken, ..)| broken.as_str() == name);
         found.map(|(_, source, problem)| (*source, problem.place.to_string()))
     };
     match known.or_else(broken) {
         None => Ok(()),
         Some((Source::Settings, _)) if replace => Ok(()),
-        Some((Source::Settings, place)) => {
-            Err(ApiError::conflict(format!("there is a server `{name}` already ({place})"))
-                .with_hint("give it another name, or add it with `--replace`"))
-        }
-        Some((Source::Host | Source::Preset | Source::Run, place)) => {
-            Err(ApiError::conflict(format!("`{name}` is defined by {place}, which comes first"))
-                .with_hint("give it another name, or change it there"))
-        }
+        Some((Source::Settings, place)) => Err(ApiError::conflict(format!(
+            "there is a server `{name}` already ({place})"
+        ))
+        .with_hint("give it another name, or add it with `--replace`")),
+        Some((Source::Host | Source::Preset | Source::Run, place)) => Err(ApiError::conflict(
+            format!("`{name}` is defined by {place}, which comes first"),
+        )
+        .with_hint("give it another name, or change it there")),
     }
 }
 
@@ -190,7 +224,10 @@ pub(crate) async fn remove(
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     let name = own(&daemon, &name)?;
-    daemon.settings.edit(&daemon.wharf, |text| config::remove(text, &name)).await?;
+    daemon
+        .settings
+        .edit(&daemon.wharf, |text| config::remove(text, &name))
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -216,7 +253,10 @@ pub(crate) async fn disable(
 
 async fn switch(daemon: &Daemon, name: &str, on: bool) -> Result<Json<Report>, ApiError> {
     let known = own(daemon, name)?;
-    daemon.settings.edit(&daemon.wharf, |text| config::set_enabled(text, &known, on)).await?;
+    daemon
+        .settings
+        .edit(&daemon.wharf, |text| config::set_enabled(text, &known, on))
+        .await?;
     if on {
         daemon.wharf.discover(name).await.ok();
     }
@@ -225,8 +265,14 @@ async fn switch(daemon: &Daemon, name: &str, on: bool) -> Result<Json<Report>, A
 
 fn report(daemon: &Daemon, name: &str) -> Result<Json<Report>, ApiError> {
     let agent = daemon.wharf.agent("default")?;
-    let found = daemon.wharf.reports(&agent).into_iter().find(|report| report.name == name);
-    found.map(Json).ok_or_else(|| ApiError::unknown(daemon.wharf.no_such_server(name)))
+    let found = daemon
+        .wharf
+        .reports(&agent)
+        .into_iter()
+        .find(|report| report.name == name);
+    found
+        .map(Json)
+        .ok_or_else(|| ApiError::unknown(daemon.wharf.no_such_server(name)))
 }
 
 /// Stops a server's processes and forgets that it failed; the next call starts a fresh one.
@@ -295,7 +341,9 @@ pub(crate) async fn logs(
     Query(lines): Query<Lines>,
 ) -> Result<Json<LogLines>, ApiError> {
     report(&daemon, &name)?;
-    Ok(Json(LogLines { lines: daemon.wharf.log_tail(&name, lines.lines.unwrap_or(100)) }))
+    Ok(Json(LogLines {
+        lines: daemon.wharf.log_tail(&name, lines.lines.unwrap_or(100)),
+    }))
 }
 
 /// A tool an agent can call.
@@ -345,7 +393,10 @@ pub(crate) async fn tools(
     let catalog = session.tools().await;
     let tools = catalog.tools.iter().map(|exposed| {
         let object = Object::from_raw(&exposed.tool.raw).unwrap_or_default();
-        let description = object.get("description").and_then(string).unwrap_or_default();
+        let description = object
+            .get("description")
+            .and_then(string)
+            .unwrap_or_default();
         let schema = object.get("inputSchema").map(ToOwned::to_owned);
         ToolBody {
             name: exposed.name.clone(),
@@ -358,7 +409,9 @@ pub(crate) async fn tools(
     let missing = daemon.wharf.unavailable().into_iter();
     Ok(Json(ToolList {
         tools: tools.collect(),
-        unavailable: missing.map(|(server, reason)| Unavailable { server, reason }).collect(),
+        unavailable: missing
+            .map(|(server, reason)| Unavailable { server, reason })
+            .collect(),
         warnings: catalog.warnings.clone(),
     }))
 }

@@ -42,7 +42,10 @@ pub(crate) struct StatusBody {
 #[utoipa::path(get, path = "/api/status", responses((status = 200, body = StatusBody)))]
 pub(crate) async fn status(State(daemon): State<Arc<Daemon>>) -> Json<StatusBody> {
     let agents = daemon.wharf.agents();
-    let started = daemon.started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let started = daemon
+        .started
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Json(StatusBody {
         version: daemon.version.clone(),
         pid: std::process::id(),
@@ -50,7 +53,10 @@ pub(crate) async fn status(State(daemon): State<Arc<Daemon>>) -> Json<StatusBody
         listen: daemon.listen.to_string(),
         url: daemon.url(),
         started_at: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
-        sessions: agents.iter().map(|agent| daemon.wharf.sessions_of(agent).len()).sum(),
+        sessions: agents
+            .iter()
+            .map(|agent| daemon.wharf.sessions_of(agent).len())
+            .sum(),
         agents: agents.len(),
         servers: daemon.wharf.config().servers.len(),
         problems: daemon.wharf.problems().to_vec(),

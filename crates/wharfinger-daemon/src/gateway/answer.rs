@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde_json::json;
 use serde_json::value::RawValue;
 use wharfinger::{CallNote, Refusal, Target, ToolCall};
-use wharfinger_wire::era::{SERVER_INFO, Version, to_handshake_result, to_stateless_result, with_server_info};
+use wharfinger_wire::era::{
+    SERVER_INFO, Version, to_handshake_result, to_stateless_result, with_server_info,
+};
 use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 use wharfinger_wire::message::{
     self, ErrorObject, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND,
@@ -80,21 +82,32 @@ impl Question<'_> {
         if self.client.session().set_log_level(&level) {
             Ok(empty_object())
         } else {
-            Err(ErrorObject::new(INVALID_PARAMS, format!("there is no log level {level:?}")))
+            Err(ErrorObject::new(
+                INVALID_PARAMS,
+                format!("there is no log level {level:?}"),
+            ))
         }
     }
 
     async fn call(&self, mut tell: impl FnMut(Vec<u8>)) -> Result<Raw, ErrorObject> {
-        let params = self.params.filter(|params| Object::from_raw(params).is_ok());
-        let params = params
-            .ok_or_else(|| ErrorObject::new(INVALID_PARAMS, "params must be an object"))?;
+        let params = self
+            .params
+            .filter(|params| Object::from_raw(params).is_ok());
+        let params =
+            params.ok_or_else(|| ErrorObject::new(INVALID_PARAMS, "params must be an object"))?;
         let object = Object::from_raw(params).unwrap_or_default();
         let Some(name) = object.text("name") else {
-            return Err(ErrorObject::new(INVALID_PARAMS, "params.name must be a string"));
+            return Err(ErrorObject::new(
+                INVALID_PARAMS,
+                "params.name must be a string",
+            ));
         };
         let arguments = object.get("arguments");
         if arguments.is_some_and(|arguments| Object::from_raw(arguments).is_err()) {
-            return Err(ErrorObject::new(INVALID_PARAMS, "params.arguments must be an object"));
+            return Err(ErrorObject::new(
+                INVALID_PARAMS,
+                "params.arguments must be an object",
+            ));
         }
         // A client may call without having listed: what it knows from before is found out then.
         let session = self.client.session();
@@ -118,7 +131,9 @@ impl Question<'_> {
         match reply {
             Ok(result) => self.result(result),
             Err(Refusal::Server(error)) => Err(error),
-            Err(refusal @ (Refusal::Unknown(_) | Refusal::Unavailable(_) | Refusal::Failed { .. })) => {
+            Err(
+                refusal @ (Refusal::Unknown(_) | Refusal::Unavailable(_) | Refusal::Failed { .. }),
+            ) => {
                 let result = error_result(&refusal.to_string());
                 self.result(result)
             }
@@ -130,14 +145,16 @@ impl Question<'_> {
         if self.client.version.is_modern() {
             return Ok(owned(to_stateless_result(&result, None), &result));
         }
-        let kind = Object::from_raw(&result).ok().and_then(|object| {
-            object.text("resultType").map(Cow::into_owned)
-        });
+        let kind = Object::from_raw(&result)
+            .ok()
+            .and_then(|object| object.text("resultType").map(Cow::into_owned));
         match kind.as_deref() {
             None | Some("complete") => Ok(owned(to_handshake_result(&result), &result)),
             Some(other) => Err(ErrorObject::new(
                 INTERNAL_ERROR,
-                format!("the tool answered with a result of type {other:?}, which your protocol version does not know"),
+                format!(
+                    "the tool answered with a result of type {other:?}, which your protocol version does not know"
+                ),
             )),
         }
     }
@@ -149,7 +166,10 @@ impl Question<'_> {
                 let token = self.meta.progress_token.as_deref()?;
                 let mut params = Object::from_raw(&params).ok()?;
                 params.set_borrowed("progressToken", token);
-                Some(message::notification("notifications/progress", Some(&params.to_raw())))
+                Some(message::notification(
+                    "notifications/progress",
+                    Some(&params.to_raw()),
+                ))
             }
             CallNote::Notification { method, params } => {
                 let wanted = !self.client.version.is_modern()
@@ -161,12 +181,27 @@ impl Question<'_> {
 
     /// In the stateless era, log messages come only with a request that asks for them.
     fn wants(&self, params: Option<&RawValue>) -> bool {
-        let levels =
-            ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+        let levels = [
+            "debug",
+            "info",
+            "notice",
+            "warning",
+            "error",
+            "critical",
+            "alert",
+            "emergency",
+        ];
         let rank = |level: &str| levels.iter().position(|known| *known == level);
-        let Some(least) = self.meta.log_level.as_deref().and_then(rank) else { return false };
-        let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
-        params.text("level").and_then(|level| rank(&level)).is_none_or(|rank| rank >= least)
+        let Some(least) = self.meta.log_level.as_deref().and_then(rank) else {
+            return false;
+        };
+        let params = params
+            .and_then(|params| Object::from_raw(params).ok())
+            .unwrap_or_default();
+        params
+            .text("level")
+            .and_then(|level| rank(&level))
+            .is_none_or(|rank| rank >= least)
     }
 }
 
@@ -229,7 +264,9 @@ pub(super) fn with_subscription(params: serde_json::Value, id: &RawValue) -> Raw
 
 /// What a session is begun for: the name a client gives itself.
 pub(super) fn client_name(info: Option<&RawValue>) -> String {
-    let info = info.and_then(|info| Object::from_raw(info).ok()).unwrap_or_default();
+    let info = info
+        .and_then(|info| Object::from_raw(info).ok())
+        .unwrap_or_default();
     info.text("name").unwrap_or_default().into_owned()
 }
 
@@ -246,7 +283,9 @@ pub(super) fn subscription_end(id: &RawValue) -> Raw {
 
 /// The version of a handshake, and whether the request was one at all.
 pub(super) fn requested_version(params: Option<&RawValue>) -> Result<Version, ErrorObject> {
-    let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
+    let params = params
+        .and_then(|params| Object::from_raw(params).ok())
+        .unwrap_or_default();
     let requested = params.text("protocolVersion").ok_or_else(|| {
         ErrorObject::new(INVALID_PARAMS, "params.protocolVersion must be a string")
     })?;

@@ -88,13 +88,19 @@ impl Client {
     pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
         self.touch();
         let limit = self.session.wharf().limits().session_requests;
-        let counted = self.count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
-            (count < limit).then_some(count + 1)
-        });
+        let counted = self
+            .count
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                (count < limit).then_some(count + 1)
+            });
         counted.ok()?;
         let cancelled = CancellationToken::new();
         self.running().insert(id.clone(), cancelled.clone());
-        Some(Running { client: self.clone(), id: id.clone(), cancelled })
+        Some(Running {
+            client: self.clone(),
+            id: id.clone(),
+            cancelled,
+        })
     }
 
     /// The client takes a request back.

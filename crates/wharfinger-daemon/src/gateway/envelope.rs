@@ -5,19 +5,23 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use wharfinger_wire::era::Version;
 use wharfinger_wire::json::{Object, raw};
-use wharfinger_wire::message::{
-    ErrorObject, HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION,
-};
+use wharfinger_wire::message::{ErrorObject, HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use wharfinger_wire::server::{METHOD, NAME, PROTOCOL_VERSION_HEADER, RequestMeta};
 
 /// Versions of the stateless era that are served.
 pub(super) fn supported() -> Vec<&'static str> {
-    Version::ALL.into_iter().filter(|version| version.is_modern()).map(Version::as_str).collect()
+    Version::ALL
+        .into_iter()
+        .filter(|version| version.is_modern())
+        .map(Version::as_str)
+        .collect()
 }
 
 /// Whether a request is of the stateless era: its own word, or the header's.
 pub(super) fn is_stateless(meta: &RequestMeta, headers: &HeaderMap, has_session: bool) -> bool {
-    let header = headers.get(PROTOCOL_VERSION_HEADER).and_then(|value| value.to_str().ok());
+    let header = headers
+        .get(PROTOCOL_VERSION_HEADER)
+        .and_then(|value| value.to_str().ok());
     let by_header = header.is_some_and(|header| match Version::parse(header) {
         Some(version) => version.is_modern(),
         None => !has_session,
@@ -37,10 +41,13 @@ pub(super) fn check_meta(meta: &RequestMeta) -> Result<Version, ErrorObject> {
         let message = "io.modelcontextprotocol/protocolVersion must be a string";
         return Err(ErrorObject::new(INVALID_PARAMS, message));
     };
-    Version::parse(requested).filter(|version| version.is_modern()).ok_or_else(|| {
-        ErrorObject::new(UNSUPPORTED_VERSION, "unsupported protocol version")
-            .with_data(raw(&json!({ "supported": supported(), "requested": requested })))
-    })
+    Version::parse(requested)
+        .filter(|version| version.is_modern())
+        .ok_or_else(|| {
+            ErrorObject::new(UNSUPPORTED_VERSION, "unsupported protocol version").with_data(raw(
+                &json!({ "supported": supported(), "requested": requested }),
+            ))
+        })
 }
 
 /// Checks that the headers of a stateless request say what its body says, as proxies rely on them.
@@ -50,7 +57,11 @@ pub(super) fn check_headers(
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<(), ErrorObject> {
-    agree(headers, PROTOCOL_VERSION_HEADER, meta.version.as_deref().unwrap_or_default())?;
+    agree(
+        headers,
+        PROTOCOL_VERSION_HEADER,
+        meta.version.as_deref().unwrap_or_default(),
+    )?;
     agree(headers, METHOD, method)?;
     let named = match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -58,7 +69,9 @@ pub(super) fn check_headers(
         "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
         _ => None,
     };
-    let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
+    let params = params
+        .and_then(|params| Object::from_raw(params).ok())
+        .unwrap_or_default();
     match named.and_then(|member| params.text(member).map(std::borrow::Cow::into_owned)) {
         Some(name) => agree(headers, NAME, &name),
         None => Ok(()),
@@ -68,19 +81,33 @@ pub(super) fn check_headers(
 fn agree(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), ErrorObject> {
     let mut values = headers.get_all(name).iter();
     let mismatch = |what: &str| {
-        ErrorObject::new(HEADER_MISMATCH, format!("the header {name} {what} the request's body"))
+        ErrorObject::new(
+            HEADER_MISMATCH,
+            format!("the header {name} {what} the request's body"),
+        )
     };
-    let Some(value) = values.next() else { return Err(mismatch("is missing, it must repeat")) };
+    let Some(value) = values.next() else {
+        return Err(mismatch("is missing, it must repeat"));
+    };
     if values.next().is_some() {
         return Err(mismatch("is there twice, it must repeat once"));
     }
-    let text = value.to_str().ok().and_then(|text| decode(text.trim_matches([' ', '\t'])));
-    if text.as_deref() == Some(body) { Ok(()) } else { Err(mismatch("does not match")) }
+    let text = value
+        .to_str()
+        .ok()
+        .and_then(|text| decode(text.trim_matches([' ', '\t'])));
+    if text.as_deref() == Some(body) {
+        Ok(())
+    } else {
+        Err(mismatch("does not match"))
+    }
 }
 
 /// Header values that are not plain ASCII come as `=?base64?…?=`.
 fn decode(text: &str) -> Option<String> {
-    let Some(inner) = text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="))
+    let Some(inner) = text
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
     else {
         return Some(text.to_owned());
     };
@@ -119,17 +146,36 @@ mod tests {
     #[test]
     fn a_stateless_request_describes_itself_or_is_refused() {
         let check = |text: &str, expect: Result<Version, i64>| {
-            assert_eq!(check_meta(&meta(text)).map_err(|error| error.code), expect, "{text}");
+            assert_eq!(
+                check_meta(&meta(text)).map_err(|error| error.code),
+                expect,
+                "{text}"
+            );
         };
         let good = r#"{"M/protocolVersion":"2026-07-28","M/clientCapabilities":{}}"#;
         check(good, Ok(Version::V2026_07_28));
         check("{}", Err(INVALID_PARAMS));
         check(r#"{"M/protocolVersion":"2026-07-28"}"#, Err(INVALID_PARAMS));
-        check(r#"{"M/protocolVersion":7,"M/clientCapabilities":{}}"#, Err(INVALID_PARAMS));
-        check(r#"{"M/protocolVersion":"v9","M/clientCapabilities":{}}"#, Err(UNSUPPORTED_VERSION));
-        check(r#"{"M/protocolVersion":"2025-11-25","M/clientCapabilities":{}}"#, Err(UNSUPPORTED_VERSION));
-        let error = check_meta(&meta(r#"{"M/protocolVersion":"v9","M/clientCapabilities":{}}"#)).unwrap_err();
-        assert_eq!(error.data.unwrap().get(), r#"{"supported":["2026-07-28"],"requested":"v9"}"#);
+        check(
+            r#"{"M/protocolVersion":7,"M/clientCapabilities":{}}"#,
+            Err(INVALID_PARAMS),
+        );
+        check(
+            r#"{"M/protocolVersion":"v9","M/clientCapabilities":{}}"#,
+            Err(UNSUPPORTED_VERSION),
+        );
+        check(
+            r#"{"M/protocolVersion":"2025-11-25","M/clientCapabilities":{}}"#,
+            Err(UNSUPPORTED_VERSION),
+        );
+        let error = check_meta(&meta(
+            r#"{"M/protocolVersion":"v9","M/clientCapabilities":{}}"#,
+        ))
+        .unwrap_err();
+        assert_eq!(
+            error.data.unwrap().get(),
+            r#"{"supported":["2026-07-28"],"requested":"v9"}"#
+        );
     }
 
     #[test]
@@ -140,7 +186,10 @@ mod tests {
             let map: HeaderMap = headers
                 .iter()
                 .map(|(name, value)| {
-                    (axum::http::HeaderName::from_static(name), value.parse().unwrap())
+                    (
+                        axum::http::HeaderName::from_static(name),
+                        value.parse().unwrap(),
+                    )
                 })
                 .collect();
             let checked = check_headers(&map, &good, "tools/call", Some(&params));
@@ -149,12 +198,33 @@ mod tests {
         let version = ("mcp-protocol-version", "2026-07-28");
         let method = ("mcp-method", "tools/call");
         check(&[version, method, ("mcp-name", "=?base64?w6k=?=")], true);
-        check(&[version, ("mcp-method", " tools/call\t"), ("mcp-name", "=?base64?w6k=?=")], true);
+        check(
+            &[
+                version,
+                ("mcp-method", " tools/call\t"),
+                ("mcp-name", "=?base64?w6k=?="),
+            ],
+            true,
+        );
         check(&[version, method, ("mcp-name", "=?base64?w6k?=")], false);
         check(&[version, method, ("mcp-name", "e")], false);
         check(&[version, method], false);
-        check(&[version, ("mcp-method", "TOOLS/CALL"), ("mcp-name", "=?base64?w6k=?=")], false);
+        check(
+            &[
+                version,
+                ("mcp-method", "TOOLS/CALL"),
+                ("mcp-name", "=?base64?w6k=?="),
+            ],
+            false,
+        );
         check(&[method, ("mcp-name", "=?base64?w6k=?=")], false);
-        check(&[("mcp-protocol-version", "2025-11-25"), method, ("mcp-name", "=?base64?w6k=?=")], false);
+        check(
+            &[
+                ("mcp-protocol-version", "2025-11-25"),
+                method,
+                ("mcp-name", "=?base64?w6k=?="),
+            ],
+            false,
+        );
     }
 }

@@ -19,11 +19,15 @@ use crate::serve::Daemon;
 
 /// Whether changes of the tool list are asked for; an error when the question is none.
 fn wanted(params: Option<&RawValue>) -> Result<bool, ErrorObject> {
-    let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
+    let params = params
+        .and_then(|params| Object::from_raw(params).ok())
+        .unwrap_or_default();
     let wanted = params.object("notifications").ok_or_else(|| {
         ErrorObject::new(INVALID_PARAMS, "params.notifications must be an object")
     })?;
-    Ok(wanted.get("toolsListChanged").is_some_and(|value| value.get() == "true"))
+    Ok(wanted
+        .get("toolsListChanged")
+        .is_some_and(|value| value.get() == "true"))
 }
 
 /// Over HTTP it is always a stream, which the client ends by closing it.
@@ -36,7 +40,10 @@ pub(super) fn over_http(
     let tools = match wanted(params) {
         Ok(tools) => tools,
         Err(error) => {
-            return json(envelope::status(error.code), message::error(Some(id), &error));
+            return json(
+                envelope::status(error.code),
+                message::error(Some(id), &error),
+            );
         }
     };
     let (frames, receiver) = mpsc::channel(FRAMES);
@@ -77,15 +84,25 @@ async fn subscription(
 ) {
     let raw = id.to_raw();
     let mut generation = client.session().wharf().generation();
-    let honoured = if tools { json!({ "toolsListChanged": true }) } else { json!({}) };
+    let honoured = if tools {
+        json!({ "toolsListChanged": true })
+    } else {
+        json!({})
+    };
     let acknowledged = with_subscription(json!({ "notifications": honoured }), &raw);
-    send(message::notification("notifications/subscriptions/acknowledged", Some(&acknowledged)));
+    send(message::notification(
+        "notifications/subscriptions/acknowledged",
+        Some(&acknowledged),
+    ));
     // What the client has at this moment, it has asked for or will ask for.
     client.list_changed();
     while generation.changed().await.is_ok() {
         if tools && client.list_changed() {
             let params = with_subscription(json!({}), &raw);
-            send(message::notification("notifications/tools/list_changed", Some(&params)));
+            send(message::notification(
+                "notifications/tools/list_changed",
+                Some(&params),
+            ));
         }
     }
 }

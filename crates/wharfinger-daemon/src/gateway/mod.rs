@@ -77,23 +77,29 @@ fn admit(
     let trusted = way == Way::Socket
         || bearer(headers).is_some_and(|token| {
             daemon.tokens.is(None, token)
-                || known.as_ref().is_ok_and(|agent| daemon.tokens.is(Some(agent), token))
+                || known
+                    .as_ref()
+                    .is_ok_and(|agent| daemon.tokens.is(Some(agent), token))
         });
     if !trusted {
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"wharfinger\"")];
-        let text = "this endpoint needs the agent's bearer token; `wharf agent endpoint` prints it\n";
-        return Err(Box::new((StatusCode::UNAUTHORIZED, challenge, text).into_response()));
+        let text =
+            "this endpoint needs the agent's bearer token; `wharf agent endpoint` prints it\n";
+        return Err(Box::new(
+            (StatusCode::UNAUTHORIZED, challenge, text).into_response(),
+        ));
     }
-    known.map_err(|error| {
-        Box::new((StatusCode::NOT_FOUND, format!("{error}\n")).into_response())
-    })
+    known.map_err(|error| Box::new((StatusCode::NOT_FOUND, format!("{error}\n")).into_response()))
 }
 
 /// A client of the handshake era says goodbye.
 async fn end(daemon: &Daemon, agent: &AgentName, headers: &HeaderMap) -> Response {
     match find(daemon, agent, headers) {
         Ok(client) => {
-            daemon.gateway.clients().remove(client.session().id().as_str());
+            daemon
+                .gateway
+                .clients()
+                .remove(client.session().id().as_str());
             client.end().await;
             StatusCode::OK.into_response()
         }
@@ -107,7 +113,9 @@ fn find(
     agent: &AgentName,
     headers: &HeaderMap,
 ) -> Result<Arc<Client>, Box<Response>> {
-    let id = headers.get(wharfinger_wire::server::SESSION_ID).and_then(|id| id.to_str().ok());
+    let id = headers
+        .get(wharfinger_wire::server::SESSION_ID)
+        .and_then(|id| id.to_str().ok());
     let Some(id) = id else {
         return Err(Box::new(reply::refuse(
             StatusCode::BAD_REQUEST,
@@ -117,25 +125,35 @@ fn find(
         )));
     };
     let client = daemon.gateway.clients().get(id).cloned();
-    client.filter(|client| client.session().agent() == agent).ok_or_else(|| {
-        Box::new(reply::refuse(
-            StatusCode::NOT_FOUND,
-            None,
-            -32001,
-            "the session was not found; it may have ended, so begin another with initialize",
-        ))
-    })
+    client
+        .filter(|client| client.session().agent() == agent)
+        .ok_or_else(|| {
+            Box::new(reply::refuse(
+                StatusCode::NOT_FOUND,
+                None,
+                -32001,
+                "the session was not found; it may have ended, so begin another with initialize",
+            ))
+        })
 }
 
 /// Ends sessions whose clients have not been heard of for long, and all of them when the daemon stops.
 pub(crate) async fn expire(daemon: Arc<Daemon>) {
     let idle = daemon.wharf.limits().session_idle;
     let look = (idle / 10).clamp(Duration::from_millis(100), Duration::from_secs(60));
-    while daemon.stop.run_until_cancelled(tokio::time::sleep(look)).await.is_some() {
+    while daemon
+        .stop
+        .run_until_cancelled(tokio::time::sleep(look))
+        .await
+        .is_some()
+    {
         let old: Vec<Arc<Client>> = {
             let mut clients = daemon.gateway.clients();
-            let old: Vec<_> =
-                clients.values().filter(|client| client.is_idle(idle)).cloned().collect();
+            let old: Vec<_> = clients
+                .values()
+                .filter(|client| client.is_idle(idle))
+                .cloned()
+                .collect();
             for client in &old {
                 clients.remove(client.session().id().as_str());
             }

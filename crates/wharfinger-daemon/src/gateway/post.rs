@@ -30,7 +30,10 @@ pub(super) const FRAMES: usize = 1024;
 /// Reads the body within its limit, and answers by era.
 pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
         let text = "the content type must be application/json";
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, -32000, text);
@@ -52,7 +55,12 @@ pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Reque
     let message = match message::parse(&body) {
         Ok(message) => message,
         Err(odd) => {
-            return refuse(StatusCode::BAD_REQUEST, odd.id.as_ref(), odd.code, &odd.reason);
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                odd.id.as_ref(),
+                odd.code,
+                &odd.reason,
+            );
         }
     };
     one(&daemon, &agent, &parts.headers, message).await
@@ -84,7 +92,11 @@ async fn one(
         }
         Message::Notification { method, params } => {
             let modern = headers.get(PROTOCOL_VERSION_HEADER).is_some_and(|version| {
-                version.to_str().ok().and_then(Version::parse).is_some_and(Version::is_modern)
+                version
+                    .to_str()
+                    .ok()
+                    .and_then(Version::parse)
+                    .is_some_and(Version::is_modern)
             });
             // In the stateless era, a request is taken back by closing its response.
             if modern {
@@ -110,7 +122,9 @@ async fn one(
 pub(super) fn notified(client: &Client, method: &str, params: Option<&RawValue>) {
     client.touch();
     if method == "notifications/cancelled" {
-        let params = params.and_then(|params| Object::from_raw(params).ok()).unwrap_or_default();
+        let params = params
+            .and_then(|params| Object::from_raw(params).ok())
+            .unwrap_or_default();
         if let Some(id) = params.get("requestId").and_then(Id::parse) {
             client.cancel(&id);
         }
@@ -125,7 +139,9 @@ fn known(
     id: Option<&Id>,
 ) -> Result<Arc<Client>, Box<Response>> {
     let client = find(daemon, agent, headers)?;
-    let version = headers.get(PROTOCOL_VERSION_HEADER).map(|version| version.to_str());
+    let version = headers
+        .get(PROTOCOL_VERSION_HEADER)
+        .map(|version| version.to_str());
     if let Some(version) = version
         && version.ok().and_then(Version::parse).is_none()
     {
@@ -154,12 +170,27 @@ fn initialize(
         Err(error) => return json(StatusCode::OK, message::error(Some(id), &error)),
     };
     let limit = daemon.wharf.limits().sessions;
-    let open = daemon.gateway.clients().values().filter(|c| c.session().agent() == agent).count();
+    let open = daemon
+        .gateway
+        .clients()
+        .values()
+        .filter(|c| c.session().agent() == agent)
+        .count();
     if open >= limit {
         let text = format!("{limit} sessions of this agent are open already");
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, Some(id), INTERNAL_ERROR, &text);
+        return refuse(
+            StatusCode::SERVICE_UNAVAILABLE,
+            Some(id),
+            INTERNAL_ERROR,
+            &text,
+        );
     }
-    let client = Arc::new(begin(daemon, agent, version, client_info(params).as_deref()));
+    let client = Arc::new(begin(
+        daemon,
+        agent,
+        version,
+        client_info(params).as_deref(),
+    ));
     let session = client.session().id().to_string();
     daemon.gateway.clients().insert(session, client.clone());
     let reply = message::result(id, &answer::initialize(&client));
@@ -181,7 +212,9 @@ pub(super) fn begin(
     });
     let listing = session.clone();
     // Servers that were never listed start to be now, so that the first `tools/list` waits less.
-    daemon.tasks.spawn(async move { drop(listing.tools().await) });
+    daemon
+        .tasks
+        .spawn(async move { drop(listing.tools().await) });
     Client::new(session, version, &answer::client_name(info))
 }
 
@@ -209,8 +242,16 @@ pub(super) fn ask(
     frames: mpsc::Sender<Frame>,
 ) {
     let Some(running) = client.begin(id) else {
-        let error = ErrorObject::new(INTERNAL_ERROR, "too many requests of this session run already");
-        frames.try_send(Frame::Reply(StatusCode::OK, message::error(Some(id), &error))).ok();
+        let error = ErrorObject::new(
+            INTERNAL_ERROR,
+            "too many requests of this session run already",
+        );
+        frames
+            .try_send(Frame::Reply(
+                StatusCode::OK,
+                message::error(Some(id), &error),
+            ))
+            .ok();
         return;
     };
     let (client, id, method) = (client.clone(), id.clone(), method.to_owned());
@@ -249,7 +290,10 @@ async fn stateless(
     meta: RequestMeta,
 ) -> Response {
     let refused = |error: &ErrorObject| {
-        json(envelope::status(error.code), message::error(Some(id), error))
+        json(
+            envelope::status(error.code),
+            message::error(Some(id), error),
+        )
     };
     if !meta.enveloped || meta.capabilities.is_none() {
         return envelope::check_meta(&meta).map_or_else(|error| refused(&error), |_| accepted());
@@ -262,7 +306,8 @@ async fn stateless(
     };
     let session = daemon.wharf.session(SessionOptions {
         agent: agent.clone(),
-        id: SessionId::new(&format!("stateless-{agent}")).expect("an agent's name is visible ASCII"),
+        id: SessionId::new(&format!("stateless-{agent}"))
+            .expect("an agent's name is visible ASCII"),
         declared: Declared::default(),
         reserved: vec![],
     });
@@ -309,7 +354,12 @@ async fn batch(
             return refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, text);
         }
         Err(odd) => {
-            return refuse(StatusCode::BAD_REQUEST, odd.id.as_ref(), odd.code, &odd.reason);
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                odd.id.as_ref(),
+                odd.code,
+                &odd.reason,
+            );
         }
     };
     let client = match known(daemon, agent, headers, None) {
@@ -326,7 +376,15 @@ async fn batch(
         match message {
             Ok(Message::Request { id, method, params }) => {
                 asked = true;
-                ask(daemon, &client, &id, &method, params, RequestMeta::read(params), frames.clone());
+                ask(
+                    daemon,
+                    &client,
+                    &id,
+                    &method,
+                    params,
+                    RequestMeta::read(params),
+                    frames.clone(),
+                );
             }
             Ok(Message::Notification { method, params }) => notified(&client, &method, params),
             Ok(Message::Response { .. }) => {}
@@ -339,5 +397,9 @@ async fn batch(
         }
     }
     drop(frames);
-    if asked { named(super::reply::sse(receiver, None), &client) } else { accepted() }
+    if asked {
+        named(super::reply::sse(receiver, None), &client)
+    } else {
+        accepted()
+    }
 }

@@ -16,7 +16,8 @@ use wharfinger_wire::era::Version;
 use wharfinger_wire::json::raw;
 use wharfinger_wire::lines::{Line, LineReader};
 use wharfinger_wire::message::{
-    self, ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id, METHOD_NOT_FOUND, Malformed, Message, UNSUPPORTED_VERSION,
+    self, ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id, METHOD_NOT_FOUND, Malformed, Message,
+    UNSUPPORTED_VERSION,
 };
 use wharfinger_wire::server::RequestMeta;
 
@@ -43,7 +44,11 @@ pub(super) async fn upgrade(
     };
     let upgrade = request.headers().get(header::UPGRADE);
     if upgrade.is_none_or(|kind| kind != "mcp-stdio") {
-        return (StatusCode::UPGRADE_REQUIRED, [(header::UPGRADE, "mcp-stdio")]).into_response();
+        return (
+            StatusCode::UPGRADE_REQUIRED,
+            [(header::UPGRADE, "mcp-stdio")],
+        )
+            .into_response();
     }
     let upgraded = hyper::upgrade::on(&mut request);
     let serving = daemon.clone();
@@ -53,7 +58,10 @@ pub(super) async fn upgrade(
             Err(error) => tracing::debug!("an upgrade failed: {error}"),
         }
     });
-    let headers = [(header::CONNECTION, "Upgrade"), (header::UPGRADE, "mcp-stdio")];
+    let headers = [
+        (header::CONNECTION, "Upgrade"),
+        (header::UPGRADE, "mcp-stdio"),
+    ];
     (StatusCode::SWITCHING_PROTOCOLS, headers, Body::empty()).into_response()
 }
 
@@ -74,7 +82,12 @@ async fn serve(
     let (out, messages) = mpsc::channel(QUEUE);
     let writing = daemon.tasks.spawn(write(writer, messages));
     let mut lines = LineReader::with_limit(reader, daemon.wharf.limits().body_bytes);
-    let mut pump = Pump { daemon: daemon.clone(), agent: agent.clone(), out, client: None };
+    let mut pump = Pump {
+        daemon: daemon.clone(),
+        agent: agent.clone(),
+        out,
+        client: None,
+    };
     let stop = daemon.stop.clone();
     loop {
         match stop.run_until_cancelled(lines.next_line()).await {
@@ -93,8 +106,12 @@ async fn serve(
             Some(Ok(Some(Line::Oversized(line)))) => {
                 let reason = format!("a message of {} bytes is longer than allowed", line.bytes);
                 let id = line.found.id.filter(|_| !line.found.response);
-                let malformed =
-                    Malformed { reason, code: INVALID_REQUEST, id, response: line.found.response };
+                let malformed = Malformed {
+                    reason,
+                    code: INVALID_REQUEST,
+                    id,
+                    response: line.found.response,
+                };
                 pump.odd(&malformed).await;
             }
             Some(Ok(None) | Err(_)) | None => break,
@@ -141,7 +158,8 @@ impl Pump {
     async fn odd(&self, malformed: &Malformed) {
         tracing::debug!("a client sent an odd line: {}", malformed.reason);
         if let Some(id) = malformed.id.as_ref().filter(|_| !malformed.response) {
-            self.refuse(id, &ErrorObject::new(malformed.code, &*malformed.reason)).await;
+            self.refuse(id, &ErrorObject::new(malformed.code, &*malformed.reason))
+                .await;
         }
     }
 
@@ -200,7 +218,9 @@ impl Pump {
             }
             (Some(client), true) if !client.version.is_modern() && !probe => {
                 let text = "this connection was opened with initialize, so requests do not carry a protocol version";
-                return self.refuse(&id, &ErrorObject::new(INVALID_REQUEST, text)).await;
+                return self
+                    .refuse(&id, &ErrorObject::new(INVALID_REQUEST, text))
+                    .await;
             }
             (_, true) => match envelope::check_meta(&meta) {
                 Ok(version) => self.stateless(version, &meta, probe),
@@ -219,7 +239,12 @@ impl Pump {
 
     /// A client of the stateless era; a probe leaves the era open.
     fn stateless(&mut self, version: Version, meta: &RequestMeta, probe: bool) -> Arc<Client> {
-        let client = Arc::new(begin(&self.daemon, &self.agent, version, meta.client_info.as_deref()));
+        let client = Arc::new(begin(
+            &self.daemon,
+            &self.agent,
+            version,
+            meta.client_info.as_deref(),
+        ));
         if probe {
             // Only this question is answered with it; it holds nothing.
             return client;
@@ -244,7 +269,8 @@ impl Pump {
                 }
             };
             let send = |message| out.try_send(message).is_ok();
-            stop.run_until_cancelled(stream::tell(&told, send, ended)).await;
+            stop.run_until_cancelled(stream::tell(&told, send, ended))
+                .await;
         });
         client
     }
@@ -253,8 +279,11 @@ impl Pump {
         if let Some(client) = &self.client {
             let error = if client.version.is_modern() {
                 let data = json!({ "supported": envelope::supported(), "requested": answer::requested_version(params).map(Version::as_str).unwrap_or_default() });
-                ErrorObject::new(UNSUPPORTED_VERSION, "this connection serves the stateless era, which has no initialize")
-                    .with_data(raw(&data))
+                ErrorObject::new(
+                    UNSUPPORTED_VERSION,
+                    "this connection serves the stateless era, which has no initialize",
+                )
+                .with_data(raw(&data))
             } else {
                 ErrorObject::new(INVALID_REQUEST, "this connection is initialized already")
             };
@@ -263,7 +292,8 @@ impl Pump {
         match answer::requested_version(params) {
             Ok(version) => {
                 let client = self.handshake(version, params);
-                self.send(message::result(id, &answer::initialize(&client))).await;
+                self.send(message::result(id, &answer::initialize(&client)))
+                    .await;
             }
             Err(error) => self.refuse(id, &error).await,
         }
@@ -280,7 +310,9 @@ impl Pump {
     ) {
         let Some(running) = client.begin(&id) else {
             let text = "too many requests of this session run already";
-            return self.refuse(&id, &ErrorObject::new(INTERNAL_ERROR, text)).await;
+            return self
+                .refuse(&id, &ErrorObject::new(INTERNAL_ERROR, text))
+                .await;
         };
         let (out, method) = (self.out.clone(), method.to_owned());
         let (params, stop) = (params.map(ToOwned::to_owned), self.daemon.stop.clone());

@@ -78,7 +78,9 @@ pub(super) fn sse(frames: mpsc::Receiver<Frame>, first: Option<Frame>) -> Respon
         (header::CACHE_CONTROL, "no-cache, no-transform"),
     ];
     let mut response = (headers, Body::from_stream(stream)).into_response();
-    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+        .headers_mut()
+        .insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 

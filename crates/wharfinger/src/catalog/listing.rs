@@ -36,24 +36,43 @@ pub fn read<'a>(items: impl IntoIterator<Item = &'a RawValue>) -> Listing {
     let mut listing = Listing::default();
     for (index, item) in items.into_iter().enumerate() {
         let Ok(mut tool) = Object::from_raw(item) else {
-            listing.warnings.push(format!("tool {} of the list is left out: not an object", index + 1));
+            listing.warnings.push(format!(
+                "tool {} of the list is left out: not an object",
+                index + 1
+            ));
             continue;
         };
         let name = tool.text("name").map(|name| ToolName::new(&name));
         let Some(Ok(name)) = name else {
-            listing.warnings.push(format!("tool {} of the list is left out: it has no name", index + 1));
+            listing.warnings.push(format!(
+                "tool {} of the list is left out: it has no name",
+                index + 1
+            ));
             continue;
         };
         match schema(&tool) {
-            Schema::Object => listing.tools.push(Tool { name, raw: Arc::from(item.to_owned()) }),
+            Schema::Object => listing.tools.push(Tool {
+                name,
+                raw: Arc::from(item.to_owned()),
+            }),
             // Arguments are an object whatever the schema says, so these mean the same.
             Schema::Anything => {
-                tool.set("inputSchema", json::raw(&serde_json::json!({"type": "object"})));
-                listing.warnings.push(format!("tool `{name}` has no usable inputSchema; any object is taken"));
-                listing.tools.push(Tool { name, raw: Arc::from(tool.to_raw()) });
+                tool.set(
+                    "inputSchema",
+                    json::raw(&serde_json::json!({"type": "object"})),
+                );
+                listing.warnings.push(format!(
+                    "tool `{name}` has no usable inputSchema; any object is taken"
+                ));
+                listing.tools.push(Tool {
+                    name,
+                    raw: Arc::from(tool.to_raw()),
+                });
             }
             Schema::Wrong(what) => {
-                listing.warnings.push(format!("tool `{name}` is left out: its inputSchema is {what}"));
+                listing.warnings.push(format!(
+                    "tool `{name}` is left out: its inputSchema is {what}"
+                ));
             }
         }
     }
@@ -67,7 +86,9 @@ enum Schema {
 }
 
 fn schema(tool: &Object<'_>) -> Schema {
-    let Some(schema) = tool.get("inputSchema") else { return Schema::Anything };
+    let Some(schema) = tool.get("inputSchema") else {
+        return Schema::Anything;
+    };
     match schema.get() {
         "true" | "null" => Schema::Anything,
         "false" => Schema::Wrong("false, which nothing satisfies".into()),
@@ -91,7 +112,12 @@ mod tests {
         let list = RawValue::from_string(list.to_owned()).unwrap();
         let listing = read(json::array(&list).unwrap());
         let raws: Vec<_> = listing.tools.iter().map(|tool| tool.raw.get()).collect();
-        assert_eq!((raws.as_slice(), listing.warnings.len()), (expect, warnings), "{:?}", listing.warnings);
+        assert_eq!(
+            (raws.as_slice(), listing.warnings.len()),
+            (expect, warnings),
+            "{:?}",
+            listing.warnings
+        );
     }
 
     #[test]
@@ -103,17 +129,38 @@ mod tests {
     #[test]
     fn an_odd_tool_is_left_out_or_mended_and_the_rest_stays() {
         let good = r#"{"name":"good","inputSchema":{"type":"object"}}"#;
-        check(&format!(r#"[7,{{"title":"x"}},{{"name":""}},{good}]"#), &[good], 3);
+        check(
+            &format!(r#"[7,{{"title":"x"}},{{"name":""}},{good}]"#),
+            &[good],
+            3,
+        );
         for schema in ["true", "null", "{}"] {
             check(
                 &format!(r#"[{{"name":"a","inputSchema":{schema},"z":1}},{good}]"#),
-                &[r#"{"name":"a","inputSchema":{"type":"object"},"z":1}"#, good],
+                &[
+                    r#"{"name":"a","inputSchema":{"type":"object"},"z":1}"#,
+                    good,
+                ],
                 1,
             );
         }
-        check(r#"[{"name":"a"}]"#, &[r#"{"name":"a","inputSchema":{"type":"object"}}"#], 1);
-        for schema in ["false", "7", "[]", r#"{"type":"string"}"#, r#"{"properties":{}}"#] {
-            check(&format!(r#"[{{"name":"a","inputSchema":{schema}}},{good}]"#), &[good], 1);
+        check(
+            r#"[{"name":"a"}]"#,
+            &[r#"{"name":"a","inputSchema":{"type":"object"}}"#],
+            1,
+        );
+        for schema in [
+            "false",
+            "7",
+            "[]",
+            r#"{"type":"string"}"#,
+            r#"{"properties":{}}"#,
+        ] {
+            check(
+                &format!(r#"[{{"name":"a","inputSchema":{schema}}},{good}]"#),
+                &[good],
+                1,
+            );
         }
     }
 }

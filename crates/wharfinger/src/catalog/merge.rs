@@ -81,13 +81,27 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String]) -> Catalog {
                 ));
             } else {
                 taken.insert(folded, server);
-                tools.push(Exposed { name: name.clone(), server: server.clone(), tool: tool.clone() });
+                tools.push(Exposed {
+                    name: name.clone(),
+                    server: server.clone(),
+                    tool: tool.clone(),
+                });
             }
         }
     }
-    let by_name = tools.iter().enumerate().map(|(i, tool)| (tool.name.clone(), i)).collect();
+    let by_name = tools
+        .iter()
+        .enumerate()
+        .map(|(i, tool)| (tool.name.clone(), i))
+        .collect();
     let (list, portable) = lists(&tools);
-    Catalog { tools, by_name, list, portable, warnings }
+    Catalog {
+        tools,
+        by_name,
+        list,
+        portable,
+        warnings,
+    }
 }
 
 fn lists(tools: &[Exposed]) -> (Arc<RawValue>, Option<Arc<RawValue>>) {
@@ -99,9 +113,10 @@ fn lists(tools: &[Exposed]) -> (Arc<RawValue>, Option<Arc<RawValue>>) {
         let named = named.as_deref().unwrap_or(&tool.tool.raw);
         let rewritten = portable(named);
         differs |= rewritten.is_some();
-        for (list, raw) in
-            [(&mut plain, named), (&mut careful, rewritten.as_deref().unwrap_or(named))]
-        {
+        for (list, raw) in [
+            (&mut plain, named),
+            (&mut careful, rewritten.as_deref().unwrap_or(named)),
+        ] {
             if index > 0 {
                 list.push(',');
             }
@@ -136,14 +151,24 @@ mod tests {
     /// Servers as (name, tools with the names they have); gives the exposed names by server, and the warnings.
     fn catalog(servers: &[(&str, &[&str])], reserved: &[&str]) -> Catalog {
         let text = r#"{"mcpServers":{"a":{"command":"x"}}}"#.into();
-        let inputs = Inputs { settings: Some(File { name: "s".into(), text }), ..Inputs::default() };
+        let inputs = Inputs {
+            settings: Some(File {
+                name: "s".into(),
+                text,
+            }),
+            ..Inputs::default()
+        };
         let policy = crate::policy::effective(&load(&inputs).config.servers[0], Profile::Chat);
         let owned: Vec<_> = servers
             .iter()
             .map(|(server, tools)| {
                 let raws: Vec<_> = tools
                     .iter()
-                    .map(|t| json::raw(&serde_json::json!({"name": t, "inputSchema": {"type": "object"}})))
+                    .map(|t| {
+                        json::raw(
+                            &serde_json::json!({"name": t, "inputSchema": {"type": "object"}}),
+                        )
+                    })
                     .collect();
                 let listing = read(raws.iter().map(|raw| &**raw));
                 let names: Vec<String> = tools.iter().map(|t| (*t).to_owned()).collect();
@@ -152,7 +177,12 @@ mod tests {
             .collect();
         let offers: Vec<_> = owned
             .iter()
-            .map(|(server, tools, names)| Offer { server, policy: &policy, tools, names })
+            .map(|(server, tools, names)| Offer {
+                server,
+                policy: &policy,
+                tools,
+                names,
+            })
             .collect();
         let reserved: Vec<String> = reserved.iter().map(|r| (*r).to_owned()).collect();
         merge(&offers, &reserved)
@@ -160,21 +190,31 @@ mod tests {
 
     fn check(servers: &[(&str, &[&str])], reserved: &[&str], expect: &[&str], warnings: &[&str]) {
         let catalog = catalog(servers, reserved);
-        let names: Vec<String> =
-            catalog.tools.iter().map(|tool| format!("{}/{}", tool.server, tool.name)).collect();
+        let names: Vec<String> = catalog
+            .tools
+            .iter()
+            .map(|tool| format!("{}/{}", tool.server, tool.name))
+            .collect();
         assert_eq!(names, expect);
         assert_eq!(catalog.warnings, warnings);
     }
 
     #[test]
     fn v49_tools_come_in_server_order_then_listing_order() {
-        check(&[("b", &["z", "a"]), ("a", &["m"])], &[], &["b/z", "b/a", "a/m"], &[]);
+        check(
+            &[("b", &["z", "a"]), ("a", &["m"])],
+            &[],
+            &["b/z", "b/a", "a/m"],
+            &[],
+        );
     }
 
     #[test]
     fn v48_the_first_server_wins_a_name_and_the_warning_names_both() {
         let warning = |name: &str| {
-            format!("`{name}` is offered by `one` and by `two`; the first wins, so give one of them a toolPrefix to keep both")
+            format!(
+                "`{name}` is offered by `one` and by `two`; the first wins, so give one of them a toolPrefix to keep both"
+            )
         };
         check(
             &[("one", &["read_file"]), ("two", &["read_file", "other"])],
@@ -206,10 +246,16 @@ mod tests {
     #[test]
     fn the_list_has_exposed_names_and_everything_else_as_it_was() {
         let mut catalog = catalog(&[("a", &["x"])], &[]);
-        assert_eq!(catalog.list.get(), r#"{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}"#);
+        assert_eq!(
+            catalog.list.get(),
+            r#"{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}"#
+        );
         catalog.tools[0].name = "p_x".into();
         let (list, portable) = lists(&catalog.tools);
-        assert_eq!(list.get(), r#"{"tools":[{"name":"p_x","inputSchema":{"type":"object"}}]}"#);
+        assert_eq!(
+            list.get(),
+            r#"{"tools":[{"name":"p_x","inputSchema":{"type":"object"}}]}"#
+        );
         assert!(portable.is_none());
         assert!(catalog.find("x").is_some() && catalog.find("y").is_none());
         assert_eq!(merge(&[], &[]).list.get(), r#"{"tools":[]}"#);

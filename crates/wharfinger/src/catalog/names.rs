@@ -20,16 +20,23 @@ pub fn allocate(
         })
         .collect();
     let before = |tool: &ToolName, nth: usize, base: &str| {
-        let known = known.iter().find(|k| k.tool == tool.as_str() && k.nth == nth)?;
+        let known = known
+            .iter()
+            .find(|k| k.tool == tool.as_str() && k.nth == nth)?;
         comes_from(&known.exposed, base, policy.name_limit).then(|| known.exposed.clone())
     };
-    let mut names: Vec<Option<String>> =
-        tools.iter().zip(&wanted).map(|(tool, (nth, base))| before(tool, *nth, base)).collect();
+    let mut names: Vec<Option<String>> = tools
+        .iter()
+        .zip(&wanted)
+        .map(|(tool, (nth, base))| before(tool, *nth, base))
+        .collect();
     let mut taken: HashSet<String> = names.iter().flatten().map(|name| fold(name)).collect();
     for (name, (_, base)) in names.iter_mut().zip(&wanted) {
         if name.is_none() {
             let free = (1..).map(|n| with_suffix(base, n, policy.name_limit));
-            let free = free.into_iter().find(|candidate| taken.insert(fold(candidate)));
+            let free = free
+                .into_iter()
+                .find(|candidate| taken.insert(fold(candidate)));
             *name = free;
         }
     }
@@ -45,12 +52,24 @@ pub fn allocate(
 
 /// Names that clients may take for one another have the same fold: some turn `-` into `_`, some ignore case.
 pub fn fold(name: &str) -> String {
-    name.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+    name.chars()
+        .map(|c| {
+            if c == '-' {
+                '_'
+            } else {
+                c.to_ascii_lowercase()
+            }
+        })
+        .collect()
 }
 
 fn base(tool: &ToolName, policy: &EffectivePolicy) -> String {
     let legal = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }
+        if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') {
+            c
+        } else {
+            '_'
+        }
     };
     let name = policy.prefix.chars().chain(tool.as_str().chars());
     name.map(legal).take(policy.name_limit).collect()
@@ -67,7 +86,9 @@ fn with_suffix(base: &str, n: usize, limit: usize) -> String {
 }
 
 fn comes_from(exposed: &str, base: &str, limit: usize) -> bool {
-    let number = exposed.rsplit_once('_').and_then(|(_, number)| number.parse().ok());
+    let number = exposed
+        .rsplit_once('_')
+        .and_then(|(_, number)| number.parse().ok());
     exposed == base || number.is_some_and(|n| n > 1 && exposed == with_suffix(base, n, limit))
 }
 
@@ -85,18 +106,33 @@ mod tests {
             ..Default::default()
         };
         let mut entry = crate::config::load(&inputs).config.servers.remove(0);
-        assert_eq!((entry.source, &entry.place), (Source::Settings, &Place::File { file: "s".into(), line: 1 }));
+        assert_eq!(
+            (entry.source, &entry.place),
+            (
+                Source::Settings,
+                &Place::File {
+                    file: "s".into(),
+                    line: 1
+                }
+            )
+        );
         entry.tool_prefix = prefix.into();
         crate::policy::effective(&entry, Profile::Chat)
     }
 
     fn names(tools: &[&str], prefix: &str, known: &[KnownName]) -> Vec<KnownName> {
-        let tools: Vec<_> = tools.iter().map(|tool| ToolName::new(tool).unwrap()).collect();
+        let tools: Vec<_> = tools
+            .iter()
+            .map(|tool| ToolName::new(tool).unwrap())
+            .collect();
         allocate(&tools, &policy(prefix), known)
     }
 
     fn exposed(tools: &[&str], prefix: &str, known: &[KnownName]) -> Vec<String> {
-        names(tools, prefix, known).into_iter().map(|known| known.exposed).collect()
+        names(tools, prefix, known)
+            .into_iter()
+            .map(|known| known.exposed)
+            .collect()
     }
 
     #[test]
@@ -106,22 +142,44 @@ mod tests {
         };
         check(&["echo"], "", &["echo"]);
         check(&["echo"], "gh_", &["gh_echo"]);
-        check(&["dot.name", "slash/name", "with space", "Ünïcode"], "", &["dot_name", "slash_name", "with_space", "_n_code"]);
+        check(
+            &["dot.name", "slash/name", "with space", "Ünïcode"],
+            "",
+            &["dot_name", "slash_name", "with_space", "_n_code"],
+        );
         check(&["a.b", "a_b", "a b"], "", &["a_b", "a_b_2", "a_b_3"]);
-        check(&["dash-name", "dash_name", "Dash_Name"], "", &["dash-name", "dash_name_2", "Dash_Name_3"]);
+        check(
+            &["dash-name", "dash_name", "Dash_Name"],
+            "",
+            &["dash-name", "dash_name_2", "Dash_Name_3"],
+        );
         check(&["work", "work"], "", &["work", "work_2"]);
         check(&["a_2", "a", "a"], "", &["a_2", "a", "a_3"]);
         let long = "n".repeat(70);
-        check(&[&long, &long], "", &[&"n".repeat(48), &format!("{}_2", "n".repeat(46))]);
+        check(
+            &[&long, &long],
+            "",
+            &[&"n".repeat(48), &format!("{}_2", "n".repeat(46))],
+        );
         check(&[&long], "p-", &[&format!("p-{}", "n".repeat(46))]);
     }
 
     #[test]
     fn v44_names_given_before_stay_whatever_the_order() {
         let known = names(&["a.b", "a_b", "work", "work"], "", &[]);
-        assert_eq!(exposed(&["work", "a_b", "work", "a.b"], "", &known), ["work", "a_b_2", "work_2", "a_b"]);
-        assert_eq!(exposed(&["a_b"], "", &known), ["a_b_2"], "not the name of a tool that is away");
-        assert_eq!(exposed(&["a b", "a_b", "a.b"], "", &known), ["a_b_3", "a_b_2", "a_b"]);
+        assert_eq!(
+            exposed(&["work", "a_b", "work", "a.b"], "", &known),
+            ["work", "a_b_2", "work_2", "a_b"]
+        );
+        assert_eq!(
+            exposed(&["a_b"], "", &known),
+            ["a_b_2"],
+            "not the name of a tool that is away"
+        );
+        assert_eq!(
+            exposed(&["a b", "a_b", "a.b"], "", &known),
+            ["a_b_3", "a_b_2", "a_b"]
+        );
     }
 
     #[test]
@@ -132,11 +190,21 @@ mod tests {
 
     #[test]
     fn a_stored_name_that_is_no_longer_what_the_tool_gives_is_dropped() {
-        let known = KnownName { tool: "a".into(), nth: 0, exposed: "b".into() };
+        let known = KnownName {
+            tool: "a".into(),
+            nth: 0,
+            exposed: "b".into(),
+        };
         assert_eq!(exposed(&["a"], "", &[known.clone()]), ["a"]);
-        let known = KnownName { exposed: "a_1".into(), ..known };
+        let known = KnownName {
+            exposed: "a_1".into(),
+            ..known
+        };
         assert_eq!(exposed(&["a"], "", &[known.clone()]), ["a"]);
-        let known = KnownName { exposed: "a_7".into(), ..known };
+        let known = KnownName {
+            exposed: "a_7".into(),
+            ..known
+        };
         assert_eq!(exposed(&["a"], "", &[known]), ["a_7"]);
     }
 

@@ -57,7 +57,12 @@ const fn setting(
     about: &'static str,
     apply: Apply,
 ) -> Setting {
-    Setting { name, kind, about, apply }
+    Setting {
+        name,
+        kind,
+        about,
+        apply,
+    }
 }
 
 const BYTES: &str = "bytes";
@@ -66,24 +71,114 @@ const SECONDS: &str = "seconds above 0";
 
 /// Every option of the daemon.
 pub const SETTINGS: &[Setting] = &[
-    setting("listen", "address:port", "Where HTTP is served; port 0 takes any free one", Apply::Listen),
-    setting("allowedHosts", "list of strings", "Host names, beyond loopback and the address listened on, that requests may name", Apply::Texts(|d| &mut d.allowed_hosts)),
-    setting("secretVariables", "list of names or patterns", "Variables whose values are secrets, beyond the built-in ones; `*` stands for any text", Apply::Texts(|d| &mut d.secret_variables)),
-    setting("passVariables", "list of names", "Host variables every server inherits, beyond the built-in ones", Apply::Texts(|d| &mut d.pass_variables)),
-    setting("maxLineBytes", BYTES, "Longest line a server may send", Apply::Count(|l| &mut l.line_bytes)),
-    setting("maxBodyBytes", BYTES, "Largest request of a client", Apply::Count(|l| &mut l.body_bytes)),
-    setting("maxListPages", COUNT, "Pages of one tools/list that are read", Apply::Count(|l| &mut l.list_pages)),
-    setting("maxTools", COUNT, "Tools of one server that are kept", Apply::Count(|l| &mut l.tools)),
-    setting("stderrLines", COUNT, "Lines of standard error kept for each server", Apply::Count(|l| &mut l.stderr_lines)),
-    setting("stderrLineBytes", BYTES, "Longest kept part of one such line", Apply::Count(|l| &mut l.stderr_line_bytes)),
-    setting("maxQueuedCalls", COUNT, "Calls of one instance that may wait for their turn", Apply::Count(|l| &mut l.queued_calls)),
-    setting("maxSessionRequests", COUNT, "Requests of one session that may run at once", Apply::Count(|l| &mut l.session_requests)),
-    setting("maxSessions", COUNT, "Sessions of one agent that may be open at once", Apply::Count(|l| &mut l.sessions)),
-    setting("listWaitSeconds", SECONDS, "How long a tools/list waits for servers that were never listed", Apply::Seconds(|l| &mut l.list_wait)),
-    setting("sessionIdleSeconds", SECONDS, "A session without a request or an open stream for this long is ended", Apply::Seconds(|l| &mut l.session_idle)),
-    setting("exitWaitSeconds", SECONDS, "After closing its input, how long a server may take to exit", Apply::Seconds(|l| &mut l.exit_wait)),
-    setting("termWaitSeconds", SECONDS, "After SIGTERM, how long before SIGKILL", Apply::Seconds(|l| &mut l.term_wait)),
-    setting("probeWaitSeconds", SECONDS, "How long `server/discover` may stay unanswered before `initialize` is sent as well", Apply::Seconds(|l| &mut l.probe_wait)),
+    setting(
+        "listen",
+        "address:port",
+        "Where HTTP is served; port 0 takes any free one",
+        Apply::Listen,
+    ),
+    setting(
+        "allowedHosts",
+        "list of strings",
+        "Host names, beyond loopback and the address listened on, that requests may name",
+        Apply::Texts(|d| &mut d.allowed_hosts),
+    ),
+    setting(
+        "secretVariables",
+        "list of names or patterns",
+        "Variables whose values are secrets, beyond the built-in ones; `*` stands for any text",
+        Apply::Texts(|d| &mut d.secret_variables),
+    ),
+    setting(
+        "passVariables",
+        "list of names",
+        "Host variables every server inherits, beyond the built-in ones",
+        Apply::Texts(|d| &mut d.pass_variables),
+    ),
+    setting(
+        "maxLineBytes",
+        BYTES,
+        "Longest line a server may send",
+        Apply::Count(|l| &mut l.line_bytes),
+    ),
+    setting(
+        "maxBodyBytes",
+        BYTES,
+        "Largest request of a client",
+        Apply::Count(|l| &mut l.body_bytes),
+    ),
+    setting(
+        "maxListPages",
+        COUNT,
+        "Pages of one tools/list that are read",
+        Apply::Count(|l| &mut l.list_pages),
+    ),
+    setting(
+        "maxTools",
+        COUNT,
+        "Tools of one server that are kept",
+        Apply::Count(|l| &mut l.tools),
+    ),
+    setting(
+        "stderrLines",
+        COUNT,
+        "Lines of standard error kept for each server",
+        Apply::Count(|l| &mut l.stderr_lines),
+    ),
+    setting(
+        "stderrLineBytes",
+        BYTES,
+        "Longest kept part of one such line",
+        Apply::Count(|l| &mut l.stderr_line_bytes),
+    ),
+    setting(
+        "maxQueuedCalls",
+        COUNT,
+        "Calls of one instance that may wait for their turn",
+        Apply::Count(|l| &mut l.queued_calls),
+    ),
+    setting(
+        "maxSessionRequests",
+        COUNT,
+        "Requests of one session that may run at once",
+        Apply::Count(|l| &mut l.session_requests),
+    ),
+    setting(
+        "maxSessions",
+        COUNT,
+        "Sessions of one agent that may be open at once",
+        Apply::Count(|l| &mut l.sessions),
+    ),
+    setting(
+        "listWaitSeconds",
+        SECONDS,
+        "How long a tools/list waits for servers that were never listed",
+        Apply::Seconds(|l| &mut l.list_wait),
+    ),
+    setting(
+        "sessionIdleSeconds",
+        SECONDS,
+        "A session without a request or an open stream for this long is ended",
+        Apply::Seconds(|l| &mut l.session_idle),
+    ),
+    setting(
+        "exitWaitSeconds",
+        SECONDS,
+        "After closing its input, how long a server may take to exit",
+        Apply::Seconds(|l| &mut l.exit_wait),
+    ),
+    setting(
+        "termWaitSeconds",
+        SECONDS,
+        "After SIGTERM, how long before SIGKILL",
+        Apply::Seconds(|l| &mut l.term_wait),
+    ),
+    setting(
+        "probeWaitSeconds",
+        SECONDS,
+        "How long `server/discover` may stay unanswered before `initialize` is sent as well",
+        Apply::Seconds(|l| &mut l.probe_wait),
+    ),
 ];
 
 impl Setting {
@@ -110,7 +205,9 @@ pub(super) fn read(members: &mut Members<'_>) -> Daemon {
                         Err(_) => members.complain(
                             setting.name,
                             Some(&place),
-                            format!("must be an address and a port like 127.0.0.1:7311, not {text:?}"),
+                            format!(
+                                "must be an address and a port like 127.0.0.1:7311, not {text:?}"
+                            ),
                         ),
                     }
                 }

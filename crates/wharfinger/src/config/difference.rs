@@ -38,10 +38,16 @@ pub fn difference(from: &Config, to: &Config) -> Difference {
             }
         }
     }
-    let gone = from.servers.iter().filter(|entry| to.server(entry.name.as_str()).is_none());
+    let gone = from
+        .servers
+        .iter()
+        .filter(|entry| to.server(entry.name.as_str()).is_none());
     difference.removed = gone.map(|entry| entry.name.clone()).collect();
     let common = |config: &Config, other: &Config| -> Vec<ServerName> {
-        let both = config.servers.iter().filter(|e| other.server(e.name.as_str()).is_some());
+        let both = config
+            .servers
+            .iter()
+            .filter(|e| other.server(e.name.as_str()).is_some());
         both.map(|entry| entry.name.clone()).collect()
     };
     difference.reordered = common(from, to) != common(to, from);
@@ -55,14 +61,23 @@ mod tests {
 
     fn config(settings: &str) -> Config {
         let text = format!("{{\"mcpServers\":{{{settings}}}}}");
-        let settings = Some(File { name: "s".into(), text });
-        load(&Inputs { settings, ..Inputs::default() }).config
+        let settings = Some(File {
+            name: "s".into(),
+            text,
+        });
+        load(&Inputs {
+            settings,
+            ..Inputs::default()
+        })
+        .config
     }
 
     #[test]
     fn servers_are_told_apart_by_name() {
         let from = config(r#""a":{"command":"x"},"b":{"command":"x"},"c":{"command":"x"}"#);
-        let to = config("\n\"c\":{\"command\":\"x\"},\"a\":{\"command\":\"y\"},\"d\":{\"command\":\"x\"}");
+        let to = config(
+            "\n\"c\":{\"command\":\"x\"},\"a\":{\"command\":\"y\"},\"d\":{\"command\":\"x\"}",
+        );
         let name = |text| ServerName::new(text).unwrap();
         assert_eq!(
             difference(&from, &to),

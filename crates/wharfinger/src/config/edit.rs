@@ -36,7 +36,10 @@ pub fn set(text: &str, name: &ServerName, entry: &Value) -> Result<String, EditE
 /// The text without a server.
 pub fn remove(text: &str, name: &ServerName) -> Result<String, EditError> {
     edit(text, |servers| {
-        servers.get(name.as_str()).ok_or_else(|| EditError::Unknown(name.clone()))?.remove();
+        servers
+            .get(name.as_str())
+            .ok_or_else(|| EditError::Unknown(name.clone()))?
+            .remove();
         Ok(())
     })
 }
@@ -44,7 +47,9 @@ pub fn remove(text: &str, name: &ServerName) -> Result<String, EditError> {
 /// The text with a server switched on or off.
 pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<String, EditError> {
     edit(text, |servers| {
-        let known = servers.get(name.as_str()).and_then(|property| property.object_value());
+        let known = servers
+            .get(name.as_str())
+            .and_then(|property| property.object_value());
         let entry = known.ok_or_else(|| EditError::Unknown(name.clone()))?;
         if let Some(foreign) = entry.get("disabled") {
             foreign.remove();
@@ -66,11 +71,14 @@ fn edit(
     change: impl FnOnce(&CstObject) -> Result<(), EditError>,
 ) -> Result<String, EditError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let root = CstRootNode::parse(text, syntax())
-        .map_err(|error| EditError::Syntax(error.to_string()))?;
-    let top = root.object_value_or_create().ok_or(EditError::NotAnObject("the file"))?;
-    let servers =
-        top.object_value_or_create("mcpServers").ok_or(EditError::NotAnObject("mcpServers"))?;
+    let root =
+        CstRootNode::parse(text, syntax()).map_err(|error| EditError::Syntax(error.to_string()))?;
+    let top = root
+        .object_value_or_create()
+        .ok_or(EditError::NotAnObject("the file"))?;
+    let servers = top
+        .object_value_or_create("mcpServers")
+        .ok_or(EditError::NotAnObject("mcpServers"))?;
     top.ensure_multiline();
     servers.ensure_multiline();
     change(&servers)?;
@@ -89,7 +97,10 @@ fn input(value: &Value) -> CstInputValue {
         Value::String(text) => CstInputValue::String(text.clone()),
         Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
         Value::Object(members) => CstInputValue::Object(
-            members.iter().map(|(key, value)| (key.clone(), input(value))).collect(),
+            members
+                .iter()
+                .map(|(key, value)| (key.clone(), input(value)))
+                .collect(),
         ),
     }
 }
@@ -108,7 +119,10 @@ mod tests {
     fn an_entry_is_added_to_nothing() {
         let text = set("", &name("time"), &json!({"command": "uvx", "args": ["a"]})).unwrap();
         let read: Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(read, json!({"mcpServers": {"time": {"command": "uvx", "args": ["a"]}}}));
+        assert_eq!(
+            read,
+            json!({"mcpServers": {"time": {"command": "uvx", "args": ["a"]}}})
+        );
         assert!(text.ends_with("}\n") && text.lines().count() > 4, "{text}");
     }
 
@@ -116,7 +130,10 @@ mod tests {
     fn comments_order_and_unknown_members_stay() {
         let before = "{\n  // mine\n  \"theme\": \"dark\",\n  \"mcpServers\": {\n    // clock\n    \"time\": { \"command\": \"uvx\" }, // why\n    \"b\": { \"command\": \"b\" }\n  }\n}\n";
         let after = set(before, &name("c"), &json!({"command": "c"})).unwrap();
-        assert!(after.starts_with(&before[..before.len() - 9].trim_end()[..60]), "{after}");
+        assert!(
+            after.starts_with(&before[..before.len() - 9].trim_end()[..60]),
+            "{after}"
+        );
         for kept in ["// mine", "// clock", "// why", "\"theme\": \"dark\""] {
             assert!(after.contains(kept), "{kept} in {after}");
         }
@@ -128,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_server_is_switched_off_and_on() {
-        let before = "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n";
+        let before =
+            "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\"\n    }\n  }\n}\n";
         let off = set_enabled(before, &name("a"), false).unwrap();
         assert!(off.contains("\"enabled\": false"), "{off}");
         assert_eq!(set_enabled(&off, &name("a"), true).unwrap(), before);
@@ -143,7 +161,13 @@ mod tests {
             set("{\"mcpServers\": []}", &name("a"), &json!({})),
             Err(EditError::NotAnObject("mcpServers"))
         );
-        assert!(matches!(set("{", &name("a"), &json!({})), Err(EditError::Syntax(_))));
-        assert_eq!(set("[]", &name("a"), &json!({})), Err(EditError::NotAnObject("the file")));
+        assert!(matches!(
+            set("{", &name("a"), &json!({})),
+            Err(EditError::Syntax(_))
+        ));
+        assert_eq!(
+            set("[]", &name("a"), &json!({})),
+            Err(EditError::NotAnObject("the file"))
+        );
     }
 }

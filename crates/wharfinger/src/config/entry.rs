@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::expand;
 use super::reader::{Manners, Members, error, warning};
 use super::tree::Node;
+use crate::model::expand;
 use crate::model::{
     Place, Problem, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport,
 };
@@ -27,27 +27,112 @@ const fn field(
     default: &'static str,
     about: &'static str,
 ) -> Field {
-    Field { name, kind, default, about }
+    Field {
+        name,
+        kind,
+        default,
+        about,
+    }
 }
 
 /// Every field of a server's entry.
 pub const FIELDS: &[Field] = &[
-    field("command", "string", "required", "Program to run, found on `PATH`; `${workspace}` is replaced"),
-    field("args", "list of strings", "[]", "Its arguments; `${workspace}` is replaced"),
-    field("env", "object of strings or null", "{}", "Variables for it; `${workspace}` and `${env:NAME}` are replaced, `null` removes one"),
-    field("cwd", "string or null", "null", "Working directory, the agent's workspace unless set and relative to it"),
-    field("toolPrefix", "string", "\"\"", "Put before the name of each of its tools; letters, digits, `_` and `-`, not starting with `mcp__`"),
-    field("enabled", "boolean", "true", "When false it is not started and offers no tools, but keeps its name"),
-    field("parallel", "boolean", "false", "When true its calls may overlap; else they run one after the other"),
-    field("startupTimeoutSeconds", "number above 0", "60", "Limit for starting it and listing its tools"),
-    field("callTimeoutSeconds", "number above 0", "120", "Limit for one call, start-up not included"),
-    field("idleTimeoutSeconds", "number, 0 or above", "1800", "Stopped after this long without a call; 0 never"),
-    field("stderrLevel", "Trace, Debug, Information, Warning, Error, Critical or None", "Warning", "Level at which the lines of its standard error are logged"),
-    field("promptSection", "string or null", "null", "Text for the model while its tools are active"),
-    field("scope", "agent or session", "agent", "Who shares a running instance: the sessions of an agent, or nobody"),
-    field("inheritEnv", "list of strings", "[]", "Host variables it inherits beyond the usual ones, `DOCKER_HOST` say"),
-    field("type", "string", "stdio", "Kept for other programs; `http` and `sse` entries need `url`"),
-    field("url", "string", "none", "Address of a remote server; kept, but remote servers come later"),
+    field(
+        "command",
+        "string",
+        "required",
+        "Program to run, found on `PATH`; `${workspace}` is replaced",
+    ),
+    field(
+        "args",
+        "list of strings",
+        "[]",
+        "Its arguments; `${workspace}` is replaced",
+    ),
+    field(
+        "env",
+        "object of strings or null",
+        "{}",
+        "Variables for it; `${workspace}` and `${env:NAME}` are replaced, `null` removes one",
+    ),
+    field(
+        "cwd",
+        "string or null",
+        "null",
+        "Working directory, the agent's workspace unless set and relative to it",
+    ),
+    field(
+        "toolPrefix",
+        "string",
+        "\"\"",
+        "Put before the name of each of its tools; letters, digits, `_` and `-`, not starting with `mcp__`",
+    ),
+    field(
+        "enabled",
+        "boolean",
+        "true",
+        "When false it is not started and offers no tools, but keeps its name",
+    ),
+    field(
+        "parallel",
+        "boolean",
+        "false",
+        "When true its calls may overlap; else they run one after the other",
+    ),
+    field(
+        "startupTimeoutSeconds",
+        "number above 0",
+        "60",
+        "Limit for starting it and listing its tools",
+    ),
+    field(
+        "callTimeoutSeconds",
+        "number above 0",
+        "120",
+        "Limit for one call, start-up not included",
+    ),
+    field(
+        "idleTimeoutSeconds",
+        "number, 0 or above",
+        "1800",
+        "Stopped after this long without a call; 0 never",
+    ),
+    field(
+        "stderrLevel",
+        "Trace, Debug, Information, Warning, Error, Critical or None",
+        "Warning",
+        "Level at which the lines of its standard error are logged",
+    ),
+    field(
+        "promptSection",
+        "string or null",
+        "null",
+        "Text for the model while its tools are active",
+    ),
+    field(
+        "scope",
+        "agent or session",
+        "agent",
+        "Who shares a running instance: the sessions of an agent, or nobody",
+    ),
+    field(
+        "inheritEnv",
+        "list of strings",
+        "[]",
+        "Host variables it inherits beyond the usual ones, `DOCKER_HOST` say",
+    ),
+    field(
+        "type",
+        "string",
+        "stdio",
+        "Kept for other programs; `http` and `sse` entries need `url`",
+    ),
+    field(
+        "url",
+        "string",
+        "none",
+        "Address of a remote server; kept, but remote servers come later",
+    ),
 ];
 
 pub(super) const DEFAULT_STARTUP: Duration = Duration::from_secs(60);
@@ -97,20 +182,38 @@ pub(super) fn read(
         tool_prefix: tool_prefix.map(|(prefix, _)| prefix).unwrap_or_default(),
         enabled: enabled.unwrap_or(true),
         parallel: members.bool("parallel").unwrap_or(false),
-        startup_timeout: members.seconds("startupTimeoutSeconds", false).unwrap_or(DEFAULT_STARTUP),
-        call_timeout: members.seconds("callTimeoutSeconds", false).unwrap_or(DEFAULT_CALL),
-        idle_timeout: Some(members.seconds("idleTimeoutSeconds", true).unwrap_or(DEFAULT_IDLE))
-            .filter(|limit| !limit.is_zero()),
-        stderr_level: members.choice("stderrLevel", &StderrLevel::ALL).unwrap_or_default(),
+        startup_timeout: members
+            .seconds("startupTimeoutSeconds", false)
+            .unwrap_or(DEFAULT_STARTUP),
+        call_timeout: members
+            .seconds("callTimeoutSeconds", false)
+            .unwrap_or(DEFAULT_CALL),
+        idle_timeout: Some(
+            members
+                .seconds("idleTimeoutSeconds", true)
+                .unwrap_or(DEFAULT_IDLE),
+        )
+        .filter(|limit| !limit.is_zero()),
+        stderr_level: members
+            .choice("stderrLevel", &StderrLevel::ALL)
+            .unwrap_or_default(),
         prompt_section: members.text("promptSection").map(|(text, _)| text),
         scope: members
-            .choice("scope", &[("agent", Scope::Agent), ("session", Scope::Session)])
+            .choice(
+                "scope",
+                &[("agent", Scope::Agent), ("session", Scope::Session)],
+            )
             .unwrap_or_default(),
         browser: false,
-        env: env.into_iter().map(|(key, value, _)| (key, value)).collect(),
+        env: env
+            .into_iter()
+            .map(|(key, value, _)| (key, value))
+            .collect(),
     };
     let problems = members.finish(&field_names());
-    let usable = !problems.iter().any(|p| p.severity == crate::model::Severity::Error);
+    let usable = !problems
+        .iter()
+        .any(|p| p.severity == crate::model::Severity::Error);
     (usable.then_some(entry), problems)
 }
 
@@ -119,21 +222,34 @@ fn transport(members: &mut Members<'_>) -> Option<Transport> {
     let url = members.text("url");
     let command = members.text("command");
     let args = members.texts("args").unwrap_or_default();
-    let cwd = members.text("cwd").map(|(text, _)| text).filter(|text| !text.is_empty());
+    let cwd = members
+        .text("cwd")
+        .map(|(text, _)| text)
+        .filter(|text| !text.is_empty());
     match (command, url) {
         (Some((command, place)), _) if command.trim().is_empty() => {
             members.complain("command", Some(&place), "must not be empty".into());
             None
         }
         (Some((command, place)), _) => {
-            let odd = std::iter::once(&command).chain(&args).any(|text| text.contains('\0'));
+            let odd = std::iter::once(&command)
+                .chain(&args)
+                .any(|text| text.contains('\0'));
             if odd {
-                members.complain("command", Some(&place), "must not contain a NUL character".into());
+                members.complain(
+                    "command",
+                    Some(&place),
+                    "must not contain a NUL character".into(),
+                );
             }
             Some(Transport::Stdio { command, args, cwd })
         }
         (None, Some((url, place))) => {
-            members.warn("url", &place, "remote servers come later; the entry is kept".into());
+            members.warn(
+                "url",
+                &place,
+                "remote servers come later; the entry is kept".into(),
+            );
             Some(Transport::Http { url })
         }
         (None, None) => {
@@ -148,7 +264,10 @@ fn transport(members: &mut Members<'_>) -> Option<Transport> {
 }
 
 fn wrong_prefix(prefix: &str) -> Option<&'static str> {
-    if !prefix.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
+    if !prefix
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    {
         Some("may hold only letters, digits, `_` and `-`")
     } else if prefix.starts_with("mcp__") {
         Some("may not start with `mcp__`")
@@ -165,9 +284,16 @@ pub(super) fn unset_variables(
     path: &str,
     is_set: impl Fn(&str) -> bool,
 ) -> Vec<Problem> {
-    let copies = entry.env.iter().filter_map(|(key, value)| Some((key, value.as_deref()?)));
+    let copies = entry
+        .env
+        .iter()
+        .filter_map(|(key, value)| Some((key, value.as_deref()?)));
     copies
-        .flat_map(|(key, value)| expand::variables(value).into_iter().map(move |name| (key, name)))
+        .flat_map(|(key, value)| {
+            expand::variables(value)
+                .into_iter()
+                .map(move |name| (key, name))
+        })
         .filter(|(_, name)| !is_set(name))
         .map(|(key, name)| unset(&entry.place, &format!("{path}.env.{key}"), &name))
         .collect()
@@ -175,8 +301,14 @@ pub(super) fn unset_variables(
 
 fn unset(place: &Place, key: &str, name: &str) -> Problem {
     Problem {
-        hint: Some(format!("set `{name}` where the daemon is started, then start it again")),
-        ..warning(place, key, format!("`${{env:{name}}}` is not set, so the value is empty"))
+        hint: Some(format!(
+            "set `{name}` where the daemon is started, then start it again"
+        )),
+        ..warning(
+            place,
+            key,
+            format!("`${{env:{name}}}` is not set, so the value is empty"),
+        )
     }
 }
 
@@ -185,7 +317,10 @@ pub(super) fn shadowed(entry: &ServerEntry, path: &str, winner: &ServerEntry) ->
     warning(
         &entry.place,
         path,
-        format!("ignored, since `{}` is defined by {}, which comes first", entry.name, winner.place),
+        format!(
+            "ignored, since `{}` is defined by {}, which comes first",
+            entry.name, winner.place
+        ),
     )
 }
 

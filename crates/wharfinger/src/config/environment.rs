@@ -15,7 +15,9 @@ pub(super) fn overlay(root: &mut Node, environment: &BTreeMap<String, String>) {
         let path: Vec<&str> = variable.split("__").collect();
         let section = SECTIONS.iter().any(|s| path[0].eq_ignore_ascii_case(s));
         if section && path.len() > 1 && path.iter().all(|part| !part.is_empty()) {
-            let place = Place::Environment { variable: variable.as_str().into() };
+            let place = Place::Environment {
+                variable: variable.as_str().into(),
+            };
             set(root, &path, &[], value, &place);
         }
     }
@@ -24,7 +26,10 @@ pub(super) fn overlay(root: &mut Node, environment: &BTreeMap<String, String>) {
 
 fn set(node: &mut Node, path: &[&str], above: &[&str], value: &str, place: &Place) {
     let Some((key, rest)) = path.split_first() else {
-        *node = Node { value: Value::Text(value.to_owned()), place: place.clone() };
+        *node = Node {
+            value: Value::Text(value.to_owned()),
+            place: place.clone(),
+        };
         return;
     };
     // A list is overlaid by index; it becomes a list again in `settle_lists`.
@@ -33,33 +38,63 @@ fn set(node: &mut Node, path: &[&str], above: &[&str], value: &str, place: &Plac
         node.value = Value::Object(items.map(|(i, item)| (i.to_string(), item)).collect());
     }
     if !matches!(node.value, Value::Object(_)) {
-        *node = Node { value: Value::Object(vec![]), place: place.clone() };
+        *node = Node {
+            value: Value::Object(vec![]),
+            place: place.clone(),
+        };
     }
-    let Value::Object(members) = &mut node.value else { return };
-    let exact = above.last().is_some_and(|parent| parent.eq_ignore_ascii_case("env"))
+    let Value::Object(members) = &mut node.value else {
+        return;
+    };
+    let exact = above
+        .last()
+        .is_some_and(|parent| parent.eq_ignore_ascii_case("env"))
         && above.len() == 4;
-    let same = |known: &str| if exact { known == *key } else { known.eq_ignore_ascii_case(key) };
-    let index = members.iter().position(|(known, _)| same(known)).unwrap_or_else(|| {
-        let new = Node { value: Value::Null, place: place.clone() };
-        members.push(((*key).to_owned(), new));
-        members.len() - 1
-    });
+    let same = |known: &str| {
+        if exact {
+            known == *key
+        } else {
+            known.eq_ignore_ascii_case(key)
+        }
+    };
+    let index = members
+        .iter()
+        .position(|(known, _)| same(known))
+        .unwrap_or_else(|| {
+            let new = Node {
+                value: Value::Null,
+                place: place.clone(),
+            };
+            members.push(((*key).to_owned(), new));
+            members.len() - 1
+        });
     let above: Vec<&str> = above.iter().chain(std::iter::once(key)).copied().collect();
     set(&mut members[index].1, rest, &above, value, place);
 }
 
 /// Options that are lists; below these, indexed variables become a list in the order of their numbers.
-const LISTS: [&str; 5] = ["args", "extraArgs", "inheritEnv", "secretVariables", "passVariables"];
+const LISTS: [&str; 5] = [
+    "args",
+    "extraArgs",
+    "inheritEnv",
+    "secretVariables",
+    "passVariables",
+];
 
 fn settle_lists(node: &mut Node) {
-    let Value::Object(members) = &mut node.value else { return };
+    let Value::Object(members) = &mut node.value else {
+        return;
+    };
     for (key, member) in members {
         settle_lists(member);
         if !LISTS.iter().any(|list| list.eq_ignore_ascii_case(key)) {
             continue;
         }
-        let Value::Object(items) = &mut member.value else { continue };
-        let indices: Option<Vec<usize>> = items.iter().map(|(index, _)| index.parse().ok()).collect();
+        let Value::Object(items) = &mut member.value else {
+            continue;
+        };
+        let indices: Option<Vec<usize>> =
+            items.iter().map(|(index, _)| index.parse().ok()).collect();
         if let Some(indices) = indices {
             let items = std::mem::take(items).into_iter().map(|(_, item)| item);
             let mut items: Vec<_> = indices.into_iter().zip(items).collect();
@@ -93,8 +128,10 @@ mod tests {
 
     fn check(file: &str, variables: &[(&str, &str)], expect: &str) {
         let mut root = parse(&"f".into(), file).unwrap();
-        let variables =
-            variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let variables = variables
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         overlay(&mut root, &variables);
         assert_eq!(show(&root), expect, "{variables:?}");
     }
@@ -132,12 +169,23 @@ mod tests {
 
     #[test]
     fn gaps_and_odd_names_do_no_harm() {
-        check("", &[("Mcp____x", "1"), ("mcp__", "2"), ("__mcp", "3")], "{}");
         check(
             "",
-            &[("mcp__servers__1__args__7", "b"), ("mcp__servers__1__args__2", "a")],
+            &[("Mcp____x", "1"), ("mcp__", "2"), ("__mcp", "3")],
+            "{}",
+        );
+        check(
+            "",
+            &[
+                ("mcp__servers__1__args__7", "b"),
+                ("mcp__servers__1__args__2", "a"),
+            ],
             r#"{"mcp":{"servers":{"1":{"args":["a","b"]}}}}"#,
         );
-        check(r#"{"mcp":1}"#, &[("mcp__servers__a__command", "x")], r#"{"mcp":{"servers":{"a":{"command":"x"}}}}"#);
+        check(
+            r#"{"mcp":1}"#,
+            &[("mcp__servers__a__command", "x")],
+            r#"{"mcp":{"servers":{"a":{"command":"x"}}}}"#,
+        );
     }
 }

@@ -10,7 +10,10 @@ use super::File;
 /// Reads a file. A missing one is `None` (V8); any other failure is an error.
 pub fn read(path: &Path) -> io::Result<Option<File>> {
     match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(File { name: name(path), text })),
+        Ok(text) => Ok(Some(File {
+            name: name(path),
+            text,
+        })),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -34,7 +37,10 @@ pub enum Readers {
 /// points at is replaced.
 pub fn replace(path: &Path, text: &str, readers: Readers) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = path
+        .parent()
+        .filter(|p| !p.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     fs::create_dir_all(parent)?;
     let mut file = tempfile::NamedTempFile::new_in(parent)?;
     file.write_all(text.as_bytes())?;

@@ -66,7 +66,9 @@ pub struct Config {
 impl Config {
     /// The server of that name.
     pub fn server(&self, name: &str) -> Option<&ServerEntry> {
-        self.servers.iter().find(|entry| entry.name.as_str() == name)
+        self.servers
+            .iter()
+            .find(|entry| entry.name.as_str() == name)
     }
 }
 
@@ -84,7 +86,9 @@ pub struct Loaded {
 impl Loaded {
     /// Whether anything is wrong enough to refuse a start (V23).
     pub fn has_errors(&self) -> bool {
-        self.problems.iter().any(|problem| problem.severity == Severity::Error)
+        self.problems
+            .iter()
+            .any(|problem| problem.severity == Severity::Error)
     }
 }
 
@@ -96,7 +100,10 @@ pub fn load(inputs: &Inputs) -> Loaded {
     let settings = settings(inputs, &mut loaded);
     let candidates = host
         .into_iter()
-        .chain(preset.map(|entry| Candidate { key: "mcp.playwright".into(), entry: Ok(entry) }))
+        .chain(preset.map(|entry| Candidate {
+            key: "mcp.playwright".into(),
+            entry: Ok(entry),
+        }))
         .chain(settings)
         .chain(inputs.run.iter().cloned().map(|entry| Candidate {
             key: entry.name.to_string(),
@@ -123,21 +130,29 @@ fn keep_first(candidate: Candidate, inputs: &Inputs, loaded: &mut Loaded) {
     if let Some(winner) = loaded.config.server(name.as_str()) {
         let problem = match &candidate.entry {
             Ok(entry) => entry::shadowed(entry, &candidate.key, winner),
-            Err(_) => warning(place, &candidate.key, format!("ignored, since `{name}` is defined before")),
+            Err(_) => warning(
+                place,
+                &candidate.key,
+                format!("ignored, since `{name}` is defined before"),
+            ),
         };
         loaded.problems.push(problem);
         return;
     }
     if loaded.config.broken.iter().any(|(taken, ..)| taken == name) {
         let message = format!("ignored, since `{name}` is defined before, though wrongly");
-        loaded.problems.push(warning(place, &candidate.key, message));
+        loaded
+            .problems
+            .push(warning(place, &candidate.key, message));
         return;
     }
     match candidate.entry {
         Ok(entry) => {
             let set = |variable: &str| inputs.environment.contains_key(variable);
             if entry.enabled {
-                loaded.problems.extend(entry::unset_variables(&entry, &candidate.key, set));
+                loaded
+                    .problems
+                    .extend(entry::unset_variables(&entry, &candidate.key, set));
             }
             loaded.config.servers.push(entry);
         }
@@ -147,21 +162,32 @@ fn keep_first(candidate: Candidate, inputs: &Inputs, loaded: &mut Loaded) {
 
 /// `config.json` under the environment.
 fn host(inputs: &Inputs, loaded: &mut Loaded) -> Vec<Candidate> {
-    let default = File { name: "config.json".into(), text: String::new() };
+    let default = File {
+        name: "config.json".into(),
+        text: String::new(),
+    };
     let file = inputs.host.as_ref().unwrap_or(&default);
     let mut root = match tree::parse(&file.name, &file.text) {
         Ok(root) => root,
         Err(error) => {
-            let place = Place::File { file: file.name.clone(), line: error.line };
+            let place = Place::File {
+                file: file.name.clone(),
+                line: error.line,
+            };
             loaded.problems.push(entry::syntax(&place, &error.message));
             return vec![];
         }
     };
     environment::overlay(&mut root, &inputs.environment);
     let problems = &mut loaded.problems;
-    let Some(mut top) = open(&root, "", problems) else { return vec![] };
+    let Some(mut top) = open(&root, "", problems) else {
+        return vec![];
+    };
     let mcp = top.take("mcp").and_then(|node| open(node, "mcp", problems));
-    if let Some(mut daemon) = top.take("daemon").and_then(|node| open(node, "daemon", problems)) {
+    if let Some(mut daemon) = top
+        .take("daemon")
+        .and_then(|node| open(node, "daemon", problems))
+    {
         loaded.config.daemon = daemon::read(&mut daemon);
         let known: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
         problems.extend(daemon.finish(&known));
@@ -170,10 +196,17 @@ fn host(inputs: &Inputs, loaded: &mut Loaded) -> Vec<Candidate> {
     let mut candidates = vec![];
     let mut playwright = None;
     if let Some(mut mcp) = mcp {
-        playwright =
-            mcp.take("playwright").and_then(|node| open(node, "mcp.playwright", problems));
+        playwright = mcp
+            .take("playwright")
+            .and_then(|node| open(node, "mcp.playwright", problems));
         if let Some(servers) = mcp.take("servers") {
-            candidates = entries(servers, "mcp.servers", Source::Host, Manners::Host, problems);
+            candidates = entries(
+                servers,
+                "mcp.servers",
+                Source::Host,
+                Manners::Host,
+                problems,
+            );
             // By name, not by position (V5).
             candidates.sort_by(|a, b| {
                 let name = |c: &Candidate| match &c.entry {
@@ -193,7 +226,11 @@ fn host(inputs: &Inputs, loaded: &mut Loaded) -> Vec<Candidate> {
     loaded.config.playwright =
         Playwright::read(playwright.as_mut(), &inputs.environment, &mut complain);
     problems.extend(complaints);
-    problems.extend(playwright.into_iter().flat_map(|rest| rest.finish(&playwright::SETTINGS)));
+    problems.extend(
+        playwright
+            .into_iter()
+            .flat_map(|rest| rest.finish(&playwright::SETTINGS)),
+    );
     candidates
 }
 
@@ -201,7 +238,9 @@ fn open<'a>(node: &'a Node, path: &str, problems: &mut Vec<Problem>) -> Option<M
     if node.value == Value::Null {
         return None;
     }
-    Members::of(node, path, Manners::Host).map_err(|problem| problems.push(problem)).ok()
+    Members::of(node, path, Manners::Host)
+        .map_err(|problem| problems.push(problem))
+        .ok()
 }
 
 /// Members of `settings.json` that we read; others belong to other programs.
@@ -209,11 +248,16 @@ const SETTINGS_MEMBERS: [&str; 1] = ["mcpServers"];
 
 /// `mcpServers` of `settings.json`, in file order (V8).
 fn settings(inputs: &Inputs, loaded: &mut Loaded) -> Vec<Candidate> {
-    let Some(file) = &inputs.settings else { return vec![] };
+    let Some(file) = &inputs.settings else {
+        return vec![];
+    };
     let root = match tree::parse(&file.name, &file.text) {
         Ok(root) => root,
         Err(error) => {
-            let place = Place::File { file: file.name.clone(), line: error.line };
+            let place = Place::File {
+                file: file.name.clone(),
+                line: error.line,
+            };
             loaded.problems.push(entry::syntax(&place, &error.message));
             loaded.settings_unreadable = true;
             return vec![];
@@ -225,17 +269,28 @@ fn settings(inputs: &Inputs, loaded: &mut Loaded) -> Vec<Candidate> {
         loaded.settings_unreadable = true;
         return vec![];
     };
-    for (key, node) in members.iter().filter(|(key, _)| !SETTINGS_MEMBERS.contains(&key.as_str())) {
+    for (key, node) in members
+        .iter()
+        .filter(|(key, _)| !SETTINGS_MEMBERS.contains(&key.as_str()))
+    {
         let near = nearest(key, SETTINGS_MEMBERS);
         loaded.problems.push(Problem {
             hint: near.map(|name| format!("did you mean `{name}`?")),
             ..warning(&node.place, key, "unknown member, kept but not used".into())
         });
     }
-    match members.iter().rev().find(|(key, _)| key == SETTINGS_MEMBERS[0]) {
-        Some((key, node)) if node.value != Value::Null => {
-            entries(node, key, Source::Settings, Manners::Shared, &mut loaded.problems)
-        }
+    match members
+        .iter()
+        .rev()
+        .find(|(key, _)| key == SETTINGS_MEMBERS[0])
+    {
+        Some((key, node)) if node.value != Value::Null => entries(
+            node,
+            key,
+            Source::Settings,
+            Manners::Shared,
+            &mut loaded.problems,
+        ),
         _ => vec![],
     }
 }
@@ -256,7 +311,10 @@ fn entries(
     for (name, node) in members {
         let key = format!("{path}.{name}");
         let (read, found) = entry::read(name, node, &key, source, manners);
-        let first = found.iter().find(|problem| problem.severity == Severity::Error).cloned();
+        let first = found
+            .iter()
+            .find(|problem| problem.severity == Severity::Error)
+            .cloned();
         problems.extend(found);
         let entry = match (read, first, ServerName::new(name)) {
             (Some(entry), ..) => Ok(entry),

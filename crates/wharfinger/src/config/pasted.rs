@@ -46,7 +46,9 @@ pub fn pasted(text: &str) -> Result<Vec<Pasted>, PastedError> {
             message: error.message,
         })
     })?;
-    let servers = ["mcpServers", "servers"].iter().find_map(|key| member(&root, key));
+    let servers = ["mcpServers", "servers"]
+        .iter()
+        .find_map(|key| member(&root, key));
     let nested = || member(member(&root, "mcp")?, "servers");
     let Value::Object(members) = &servers.or_else(nested).unwrap_or(&root).value else {
         return Err(PastedError::Nothing);
@@ -55,8 +57,16 @@ pub fn pasted(text: &str) -> Result<Vec<Pasted>, PastedError> {
     for (name, node) in members {
         let (entry, problems) = entry::read(name, node, name, Source::Settings, Manners::Shared);
         match entry {
-            Some(entry) => taken.push(Pasted { entry, json: json(node), problems }),
-            None => errors.extend(problems.into_iter().filter(|p| p.severity == Severity::Error)),
+            Some(entry) => taken.push(Pasted {
+                entry,
+                json: json(node),
+                problems,
+            }),
+            None => errors.extend(
+                problems
+                    .into_iter()
+                    .filter(|p| p.severity == Severity::Error),
+            ),
         }
     }
     match (taken.is_empty(), errors.is_empty()) {
@@ -103,7 +113,11 @@ mod tests {
             let taken = pasted(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(taken.len(), 1, "{text}");
             assert_eq!(taken[0].entry.name.as_str(), "time");
-            assert_eq!(taken[0].json["autoApprove"], serde_json::json!([]), "unknown members stay");
+            assert_eq!(
+                taken[0].json["autoApprove"],
+                serde_json::json!([]),
+                "unknown members stay"
+            );
             assert_eq!(taken[0].problems.len(), 1);
         }
     }
@@ -112,7 +126,10 @@ mod tests {
     fn what_can_not_be_taken_says_why() {
         assert_eq!(pasted("{}"), Err(PastedError::Nothing));
         assert_eq!(pasted("[1]"), Err(PastedError::Nothing));
-        assert!(matches!(pasted("npx -y x"), Err(PastedError::Syntax { line: 1, .. })));
+        assert!(matches!(
+            pasted("npx -y x"),
+            Err(PastedError::Syntax { line: 1, .. })
+        ));
         let error = pasted("{\"a\": {\"args\": []}}").unwrap_err().to_string();
         assert_eq!(error, "error: pasted:1: a: `command` is required");
     }
@@ -125,7 +142,13 @@ mod tests {
         )
         .unwrap();
         assert!(!taken[0].entry.enabled);
-        assert_eq!(taken[0].entry.env, [("PORT".to_owned(), Some("3000".to_owned()))]);
-        assert_eq!(taken[1].problems[0].message, "remote servers come later; the entry is kept");
+        assert_eq!(
+            taken[0].entry.env,
+            [("PORT".to_owned(), Some("3000".to_owned()))]
+        );
+        assert_eq!(
+            taken[1].problems[0].message,
+            "remote servers come later; the entry is kept"
+        );
     }
 }

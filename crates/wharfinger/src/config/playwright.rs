@@ -27,8 +27,14 @@ pub struct Playwright {
 }
 
 /// Names of the settings.
-pub(super) const SETTINGS: [&str; 6] =
-    ["enabled", "headless", "browser", "extraArgs", "package", "command"];
+pub(super) const SETTINGS: [&str; 6] = [
+    "enabled",
+    "headless",
+    "browser",
+    "extraArgs",
+    "package",
+    "command",
+];
 
 impl Default for Playwright {
     fn default() -> Self {
@@ -51,12 +57,18 @@ impl Playwright {
         complain: &mut impl FnMut(&Place, &str, String),
     ) -> Self {
         let variable = |name: &str| environment.get(name).filter(|value| !value.is_empty());
-        let place = |name: &str| Place::Environment { variable: name.into() };
+        let place = |name: &str| Place::Environment {
+            variable: name.into(),
+        };
         let mut switch = |name: &str| {
             let value = variable(name)?;
             let parsed = value.trim().to_ascii_lowercase().parse::<bool>().ok();
             if parsed.is_none() {
-                complain(&place(name), name, format!("must be `true` or `false`, not {value:?}"));
+                complain(
+                    &place(name),
+                    name,
+                    format!("must be `true` or `false`, not {value:?}"),
+                );
             }
             parsed
         };
@@ -65,17 +77,28 @@ impl Playwright {
         let words = variable("PLAYWRIGHT_EXTRA_ARGS").map(|text| shell_words::split(text));
         let extra_args = words.and_then(|words| {
             let name = "PLAYWRIGHT_EXTRA_ARGS";
-            words.map_err(|_| complain(&place(name), name, "has an unbalanced quote".into())).ok()
+            words
+                .map_err(|_| complain(&place(name), name, "has an unbalanced quote".into()))
+                .ok()
         });
         let (mut own_enabled, mut own_headless, mut own_browser) = (None, None, None);
         let (mut own_args, mut package, mut own_command) = (None, None, None);
         if let Some(members) = members {
             own_enabled = members.bool("enabled");
             own_headless = members.bool("headless");
-            own_browser = members.text("browser").map(|(text, _)| text).filter(|t| !t.is_empty());
+            own_browser = members
+                .text("browser")
+                .map(|(text, _)| text)
+                .filter(|t| !t.is_empty());
             own_args = members.texts("extraArgs");
-            package = members.text("package").map(|(text, _)| text).filter(|t| !t.is_empty());
-            own_command = members.text("command").map(|(text, _)| text).filter(|t| !t.is_empty());
+            package = members
+                .text("package")
+                .map(|(text, _)| text)
+                .filter(|t| !t.is_empty());
+            own_command = members
+                .text("command")
+                .map(|(text, _)| text)
+                .filter(|t| !t.is_empty());
         }
         let default = Self::default();
         Self {
@@ -134,14 +157,23 @@ impl Playwright {
         if self.headless {
             args.push("--headless".into());
         }
-        let dirs = ["--browser", &self.browser, "--output-dir", "${workspace}/browser"];
+        let dirs = [
+            "--browser",
+            &self.browser,
+            "--output-dir",
+            "${workspace}/browser",
+        ];
         args.extend(dirs.map(str::to_owned));
         if !self.extra_args.iter().any(|arg| arg == "--isolated") {
             let profile = ["--user-data-dir", "${workspace}/.volcanic/browser-profile"];
             args.extend(profile.map(str::to_owned));
         }
         args.extend(self.extra_args.iter().cloned());
-        Transport::Stdio { command, args, cwd: None }
+        Transport::Stdio {
+            command,
+            args,
+            cwd: None,
+        }
     }
 }
 
@@ -154,8 +186,10 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> (Playwright, Vec<String>) {
-        let environment =
-            variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let environment = variables
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
         let mut problems = vec![];
         let read = Playwright::read(None, &environment, &mut |place, _, message| {
             problems.push(format!("{place}: {message}"));
@@ -177,17 +211,31 @@ mod tests {
         };
         let tail = "--browser chromium --output-dir ${workspace}/browser";
         let profile = "--user-data-dir ${workspace}/.volcanic/browser-profile";
-        check(&[], &format!("npx -y @playwright/mcp@0.0.82 --headless {tail} {profile}"));
         check(
-            &[("PLAYWRIGHT_HEADLESS", "False"), ("PLAYWRIGHT_BROWSER", "firefox")],
-            &format!("npx -y @playwright/mcp@0.0.82 {} {profile}", tail.replace("chromium", "firefox")),
+            &[],
+            &format!("npx -y @playwright/mcp@0.0.82 --headless {tail} {profile}"),
+        );
+        check(
+            &[
+                ("PLAYWRIGHT_HEADLESS", "False"),
+                ("PLAYWRIGHT_BROWSER", "firefox"),
+            ],
+            &format!(
+                "npx -y @playwright/mcp@0.0.82 {} {profile}",
+                tail.replace("chromium", "firefox")
+            ),
         );
         check(
             &[("PLAYWRIGHT_EXTRA_ARGS", "--isolated --device \"iPhone 15\"")],
-            &format!("npx -y @playwright/mcp@0.0.82 --headless {tail} --isolated --device iPhone 15"),
+            &format!(
+                "npx -y @playwright/mcp@0.0.82 --headless {tail} --isolated --device iPhone 15"
+            ),
         );
         check(
-            &[("PLAYWRIGHT_COMMAND", "playwright-mcp"), ("PLAYWRIGHT_EXTRA_ARGS", "--no-sandbox")],
+            &[
+                ("PLAYWRIGHT_COMMAND", "playwright-mcp"),
+                ("PLAYWRIGHT_EXTRA_ARGS", "--no-sandbox"),
+            ],
             &format!("playwright-mcp --headless {tail} {profile} --no-sandbox"),
         );
     }
@@ -195,7 +243,9 @@ mod tests {
     #[test]
     fn v32_words_are_split_like_a_shells_and_an_open_quote_is_refused() {
         assert_eq!(
-            read(&[("PLAYWRIGHT_EXTRA_ARGS", "--device \"iPhone 15\"")]).0.extra_args,
+            read(&[("PLAYWRIGHT_EXTRA_ARGS", "--device \"iPhone 15\"")])
+                .0
+                .extra_args,
             ["--device", "iPhone 15"]
         );
         assert_eq!(
@@ -209,17 +259,39 @@ mod tests {
         assert!(read(&[]).0.entry().is_none());
         assert!(read(&[("PLAYWRIGHT_ENABLED", "")]).0.entry().is_none());
         let on = read(&[("PLAYWRIGHT_ENABLED", "true"), ("PLAYWRIGHT_BROWSER", "")]).0;
-        assert_eq!(on, Playwright { enabled: true, ..Playwright::default() });
-        assert_eq!(on.entry().unwrap().startup_timeout, Duration::from_secs(120), "V34");
+        assert_eq!(
+            on,
+            Playwright {
+                enabled: true,
+                ..Playwright::default()
+            }
+        );
+        assert_eq!(
+            on.entry().unwrap().startup_timeout,
+            Duration::from_secs(120),
+            "V34"
+        );
         assert_eq!(read(&[("PLAYWRIGHT_ENABLED", "yes")]).1.len(), 1);
     }
 
     #[test]
     fn v35_the_preset_announces_itself() {
-        let on = Playwright { enabled: true, ..Playwright::default() };
-        assert_eq!(on.announcement(), "MCP: playwright enabled (headless, chromium)");
-        let headed = Playwright { headless: false, ..on };
-        assert_eq!(headed.announcement(), "MCP: playwright enabled (headed, chromium)");
+        let on = Playwright {
+            enabled: true,
+            ..Playwright::default()
+        };
+        assert_eq!(
+            on.announcement(),
+            "MCP: playwright enabled (headless, chromium)"
+        );
+        let headed = Playwright {
+            headless: false,
+            ..on
+        };
+        assert_eq!(
+            headed.announcement(),
+            "MCP: playwright enabled (headed, chromium)"
+        );
         let off = "MCP: playwright disabled (set PLAYWRIGHT_ENABLED=true)";
         assert_eq!(Playwright::default().announcement(), off);
     }

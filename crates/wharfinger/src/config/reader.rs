@@ -49,17 +49,27 @@ impl<'a> Members<'a> {
             Manners::Host => key.eq_ignore_ascii_case(name),
             Manners::Shared => key == name,
         };
-        let found = self.left.iter().rev().find(|(key, _)| same(key)).map(|(_, node)| node);
+        let found = self
+            .left
+            .iter()
+            .rev()
+            .find(|(key, _)| same(key))
+            .map(|(_, node)| node);
         self.left.retain(|(key, _)| !same(key));
         found
     }
 
     fn key(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+        if self.path.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{}.{name}", self.path)
+        }
     }
 
     fn wrong(&mut self, node: &Node, name: &str, message: String) {
-        self.problems.push(error(&node.place, &self.key(name), message));
+        self.problems
+            .push(error(&node.place, &self.key(name), message));
     }
 
     fn expected(&mut self, node: &Node, name: &str, what: &str) {
@@ -113,7 +123,10 @@ impl<'a> Members<'a> {
             (Value::Number(text), _) | (Value::Text(text), Place::Environment { .. })
                 if !text.is_empty() =>
             {
-                text.trim().parse::<f64>().ok().filter(|v| v.is_finite() && *v <= 1e9)
+                text.trim()
+                    .parse::<f64>()
+                    .ok()
+                    .filter(|v| v.is_finite() && *v <= 1e9)
             }
             (Value::Text(_), Place::Environment { .. }) | (Value::Null, _) => return None,
             _ => None,
@@ -130,7 +143,11 @@ impl<'a> Members<'a> {
                 self.expected(
                     node,
                     name,
-                    if zero_allowed { "0 (never) or more seconds" } else { "more than 0 seconds" },
+                    if zero_allowed {
+                        "0 (never) or more seconds"
+                    } else {
+                        "more than 0 seconds"
+                    },
                 );
                 None
             }
@@ -180,7 +197,9 @@ impl<'a> Members<'a> {
 
     /// Variables: strings, or `null` to remove one. Numbers and booleans count as their text.
     pub(super) fn variables(&mut self, name: &str) -> Vec<(String, Option<String>, Place)> {
-        let Some(node) = self.take(name) else { return vec![] };
+        let Some(node) = self.take(name) else {
+            return vec![];
+        };
         let members = match &node.value {
             Value::Null => return vec![],
             Value::Object(members) => members,
@@ -201,7 +220,11 @@ impl<'a> Members<'a> {
                 }
             };
             if key.is_empty() || key.contains(['=', '\0']) {
-                self.wrong(item, &format!("{name}.{key}"), "is no name of a variable".into());
+                self.wrong(
+                    item,
+                    &format!("{name}.{key}"),
+                    "is no name of a variable".into(),
+                );
                 continue;
             }
             variables.retain(|(known, ..)| known != key);
@@ -213,9 +236,14 @@ impl<'a> Members<'a> {
     /// One of a few words; in any case in the host section.
     pub(super) fn choice<T: Copy>(&mut self, name: &str, choices: &[(&str, T)]) -> Option<T> {
         let (text, place) = self.text(name)?;
-        let found = choices.iter().find(|(word, _)| word.eq_ignore_ascii_case(&text));
+        let found = choices
+            .iter()
+            .find(|(word, _)| word.eq_ignore_ascii_case(&text));
         if found.is_none() {
-            let words: Vec<_> = choices.iter().map(|(word, _)| format!("`{word}`")).collect();
+            let words: Vec<_> = choices
+                .iter()
+                .map(|(word, _)| format!("`{word}`"))
+                .collect();
             let mut problem = error(
                 &place,
                 &self.key(name),
@@ -230,8 +258,13 @@ impl<'a> Members<'a> {
 
     /// An error about the object as a whole or a member of it that was read already.
     pub(super) fn complain(&mut self, name: &str, place: Option<&Place>, message: String) {
-        let key = if name.is_empty() { self.path.clone() } else { self.key(name) };
-        self.problems.push(error(place.unwrap_or(&self.place), &key, message));
+        let key = if name.is_empty() {
+            self.path.clone()
+        } else {
+            self.key(name)
+        };
+        self.problems
+            .push(error(place.unwrap_or(&self.place), &key, message));
     }
 
     /// A warning about a member that was read already.
@@ -256,7 +289,13 @@ impl<'a> Members<'a> {
                 Manners::Shared => "unknown member, kept but not used".to_owned(),
             };
             let key = self.key(key);
-            self.problems.push(Problem { severity, place: node.place.clone(), key, message, hint });
+            self.problems.push(Problem {
+                severity,
+                place: node.place.clone(),
+                key,
+                message,
+                hint,
+            });
         }
         self.problems
     }
@@ -275,5 +314,8 @@ pub(super) fn error(place: &Place, key: &str, message: String) -> Problem {
 
 /// A warning without a hint.
 pub(super) fn warning(place: &Place, key: &str, message: String) -> Problem {
-    Problem { severity: Severity::Warning, ..error(place, key, message) }
+    Problem {
+        severity: Severity::Warning,
+        ..error(place, key, message)
+    }
 }

@@ -3,20 +3,31 @@
 use super::*;
 
 fn file(name: &str, text: &str) -> Option<File> {
-    Some(File { name: name.into(), text: text.to_owned() })
+    Some(File {
+        name: name.into(),
+        text: text.to_owned(),
+    })
 }
 
 fn inputs(host: &str, settings: &str, variables: &[(&str, &str)]) -> Inputs {
     Inputs {
         host: file("config.json", host),
         settings: file("settings.json", settings),
-        environment: variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        environment: variables
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect(),
         run: vec![],
     }
 }
 
 fn names(loaded: &Loaded) -> Vec<String> {
-    loaded.config.servers.iter().map(|entry| entry.name.to_string()).collect()
+    loaded
+        .config
+        .servers
+        .iter()
+        .map(|entry| entry.name.to_string())
+        .collect()
 }
 
 fn problems(loaded: &Loaded) -> Vec<String> {
@@ -36,9 +47,24 @@ fn v3_v5_v6_sources_come_in_order_and_host_servers_by_name() {
     let loaded = load(&inputs(
         r#"{"mcp": {"servers": {"zeta": {"command": "x"}, "Beta": {"command": "x"}, "alpha": {"command": "x"}, "beta": {"command": "x"}}}}"#,
         r#"{"mcpServers": {"z": {"command": "x"}, "a": {"command": "x"}}}"#,
-        &[("PLAYWRIGHT_ENABLED", "true"), ("Mcp__Servers__middle__Command", "x")],
+        &[
+            ("PLAYWRIGHT_ENABLED", "true"),
+            ("Mcp__Servers__middle__Command", "x"),
+        ],
     ));
-    assert_eq!(names(&loaded), ["alpha", "Beta", "beta", "middle", "zeta", "playwright", "z", "a"]);
+    assert_eq!(
+        names(&loaded),
+        [
+            "alpha",
+            "Beta",
+            "beta",
+            "middle",
+            "zeta",
+            "playwright",
+            "z",
+            "a"
+        ]
+    );
     assert_eq!(problems(&loaded), Vec::<String>::new());
 }
 
@@ -51,9 +77,19 @@ fn v6_v10_the_first_of_a_name_wins_whole() {
     ));
     assert_eq!(names(&loaded), ["both", "playwright"]);
     let both = &loaded.config.servers[0];
-    assert_eq!(both.transport, crate::model::Transport::Stdio { command: "host".into(), args: vec![], cwd: None });
+    assert_eq!(
+        both.transport,
+        crate::model::Transport::Stdio {
+            command: "host".into(),
+            args: vec![],
+            cwd: None
+        }
+    );
     assert_eq!(both.tool_prefix, "", "no field of the loser is merged in");
-    assert!(!loaded.config.servers[1].browser, "a host server wins over the preset");
+    assert!(
+        !loaded.config.servers[1].browser,
+        "a host server wins over the preset"
+    );
     assert_eq!(
         problems(&loaded),
         [
@@ -123,30 +159,55 @@ fn v11_fields_and_their_defaults() {
     let (entry, problems) = entry(r#""command": "x""#);
     let entry = entry.unwrap();
     assert_eq!(problems, Vec::<String>::new());
-    assert_eq!((entry.enabled, entry.parallel, entry.tool_prefix.as_str()), (true, false, ""));
+    assert_eq!(
+        (entry.enabled, entry.parallel, entry.tool_prefix.as_str()),
+        (true, false, "")
+    );
     let seconds = |d: std::time::Duration| d.as_secs();
-    assert_eq!((seconds(entry.startup_timeout), seconds(entry.call_timeout)), (60, 120));
+    assert_eq!(
+        (seconds(entry.startup_timeout), seconds(entry.call_timeout)),
+        (60, 120)
+    );
     assert_eq!(entry.idle_timeout.map(seconds), Some(1800));
-    assert_eq!(entry.stderr_level, crate::model::StderrLevel::Warning, "V24");
-    assert_eq!((entry.prompt_section, entry.env, entry.scope), (None, vec![], crate::model::Scope::Agent));
+    assert_eq!(
+        entry.stderr_level,
+        crate::model::StderrLevel::Warning,
+        "V24"
+    );
+    assert_eq!(
+        (entry.prompt_section, entry.env, entry.scope),
+        (None, vec![], crate::model::Scope::Agent)
+    );
 }
 
 #[test]
 fn v17_null_removes_a_variable_and_bare_values_count_as_text() {
-    let (entry, problems) = entry(r#""command": "x", "env": {"A": null, "B": 3, "C": true, "D": "d"}"#);
+    let (entry, problems) =
+        entry(r#""command": "x", "env": {"A": null, "B": 3, "C": true, "D": "d"}"#);
     let some = |text: &str| Some(text.to_owned());
-    let expect = [("A", None), ("B", some("3")), ("C", some("true")), ("D", some("d"))];
-    assert_eq!(entry.unwrap().env, expect.map(|(name, value)| (name.to_owned(), value)));
+    let expect = [
+        ("A", None),
+        ("B", some("3")),
+        ("C", some("true")),
+        ("D", some("d")),
+    ];
+    assert_eq!(
+        entry.unwrap().env,
+        expect.map(|(name, value)| (name.to_owned(), value))
+    );
     assert_eq!(problems, Vec::<String>::new());
 }
 
 #[test]
 fn v15_an_unset_variable_is_a_warning() {
-    let (entry, problems) = entry(r#""command": "x", "env": {"A": "${env:SET}", "B": "${env:UNSET}"}"#);
+    let (entry, problems) =
+        entry(r#""command": "x", "env": {"A": "${env:SET}", "B": "${env:UNSET}"}"#);
     assert!(entry.is_some());
     assert_eq!(
         problems,
-        ["warning: settings.json:1: mcpServers.s.env.B: `${env:UNSET}` is not set, so the value is empty\n  hint: set `UNSET` where the daemon is started, then start it again"]
+        [
+            "warning: settings.json:1: mcpServers.s.env.B: `${env:UNSET}` is not set, so the value is empty\n  hint: set `UNSET` where the daemon is started, then start it again"
+        ]
     );
 }
 
@@ -162,19 +223,58 @@ fn v21_v22_v23_what_a_field_may_not_be() {
     check(r#""args": []"#, ": `command` is required");
     check(r#""type": "http""#, ": `url` is required");
     check(r#""command": " ""#, ".command: must not be empty");
-    check(r#""command": "x", "args": "y""#, ".args: must be a list of strings, not \"y\"");
-    check(r#""command": "x", "args": [{}]"#, ".args[0]: must be a string, not an object");
-    check(r#""command": "x", "env": []"#, ".env: must be an object of strings, not a list");
-    check(r#""command": "x", "env": {"A": []}"#, ".env.A: must be a string or null, not a list");
-    check(r#""command": "x", "env": {"A=B": "c"}"#, ".env.A=B: is no name of a variable");
-    check(r#""command": "x", "toolPrefix": "a.b""#, ".toolPrefix: may hold only letters, digits, `_` and `-`, not \"a.b\"");
-    check(r#""command": "x", "toolPrefix": "mcp__x""#, ".toolPrefix: may not start with `mcp__`, not \"mcp__x\"");
-    check(r#""command": "x", "enabled": "true""#, ".enabled: must be `true` or `false`, not \"true\"");
-    check(r#""command": "x", "startupTimeoutSeconds": 0"#, ".startupTimeoutSeconds: must be more than 0 seconds, not 0");
-    check(r#""command": "x", "callTimeoutSeconds": -1"#, ".callTimeoutSeconds: must be more than 0 seconds, not -1");
-    check(r#""command": "x", "callTimeoutSeconds": "5""#, ".callTimeoutSeconds: must be more than 0 seconds, not \"5\"");
-    check(r#""command": "x", "callTimeoutSeconds": 1e400"#, ".callTimeoutSeconds: must be more than 0 seconds, not 1e400");
-    check(r#""command": "x", "idleTimeoutSeconds": -1"#, ".idleTimeoutSeconds: must be 0 (never) or more seconds, not -1");
+    check(
+        r#""command": "x", "args": "y""#,
+        ".args: must be a list of strings, not \"y\"",
+    );
+    check(
+        r#""command": "x", "args": [{}]"#,
+        ".args[0]: must be a string, not an object",
+    );
+    check(
+        r#""command": "x", "env": []"#,
+        ".env: must be an object of strings, not a list",
+    );
+    check(
+        r#""command": "x", "env": {"A": []}"#,
+        ".env.A: must be a string or null, not a list",
+    );
+    check(
+        r#""command": "x", "env": {"A=B": "c"}"#,
+        ".env.A=B: is no name of a variable",
+    );
+    check(
+        r#""command": "x", "toolPrefix": "a.b""#,
+        ".toolPrefix: may hold only letters, digits, `_` and `-`, not \"a.b\"",
+    );
+    check(
+        r#""command": "x", "toolPrefix": "mcp__x""#,
+        ".toolPrefix: may not start with `mcp__`, not \"mcp__x\"",
+    );
+    check(
+        r#""command": "x", "enabled": "true""#,
+        ".enabled: must be `true` or `false`, not \"true\"",
+    );
+    check(
+        r#""command": "x", "startupTimeoutSeconds": 0"#,
+        ".startupTimeoutSeconds: must be more than 0 seconds, not 0",
+    );
+    check(
+        r#""command": "x", "callTimeoutSeconds": -1"#,
+        ".callTimeoutSeconds: must be more than 0 seconds, not -1",
+    );
+    check(
+        r#""command": "x", "callTimeoutSeconds": "5""#,
+        ".callTimeoutSeconds: must be more than 0 seconds, not \"5\"",
+    );
+    check(
+        r#""command": "x", "callTimeoutSeconds": 1e400"#,
+        ".callTimeoutSeconds: must be more than 0 seconds, not 1e400",
+    );
+    check(
+        r#""command": "x", "idleTimeoutSeconds": -1"#,
+        ".idleTimeoutSeconds: must be 0 (never) or more seconds, not -1",
+    );
     check(
         r#""command": "x", "stderrLevel": "Warn""#,
         ".stderrLevel: must be one of `Trace`, `Debug`, `Information`, `Warning`, `Error`, `Critical`, `None`, not \"Warn\"",
@@ -200,9 +300,17 @@ fn v23_a_command_that_is_no_string_is_named_and_missed() {
 
 #[test]
 fn v22_idle_may_be_zero() {
-    let (entry, problems) = entry(r#""command": "x", "idleTimeoutSeconds": 0, "callTimeoutSeconds": 0.5"#);
+    let (entry, problems) =
+        entry(r#""command": "x", "idleTimeoutSeconds": 0, "callTimeoutSeconds": 0.5"#);
     let entry = entry.unwrap();
-    assert_eq!((entry.idle_timeout, entry.call_timeout.as_millis(), problems.len()), (None, 500, 0));
+    assert_eq!(
+        (
+            entry.idle_timeout,
+            entry.call_timeout.as_millis(),
+            problems.len()
+        ),
+        (None, 500, 0)
+    );
 }
 
 #[test]
@@ -210,7 +318,11 @@ fn v23_all_problems_at_once_with_place_key_and_hint() {
     let loaded = load(&inputs(
         "{\n  \"mcp\": {\n    \"servers\": {\n      \"a\": { \"comand\": \"x\" }\n    },\n    \"playwrite\": {}\n  },\n  \"daemon\": { \"lissten\": \"x\", \"maxTools\": 0 }\n}",
         "{\n  \"mcpServers\": {\n    \"b\": { \"command\": \"x\", \"calltimeoutSeconds\": 5 },\n    \"_c\": { \"command\": \"x\" }\n  },\n  \"theme\": 1, \"mcpservers\": {}\n}",
-        &[("PLAYWRIGHT_HEADLESS", "maybe"), ("Mcp__Servers__a__Parallel", "si"), ("Daemon__Listen", "nowhere")],
+        &[
+            ("PLAYWRIGHT_HEADLESS", "maybe"),
+            ("Mcp__Servers__a__Parallel", "si"),
+            ("Daemon__Listen", "nowhere"),
+        ],
     ));
     assert!(loaded.has_errors());
     let found = problems(&loaded);
@@ -228,11 +340,18 @@ fn v23_all_problems_at_once_with_place_key_and_hint() {
         "warning: settings.json:6: theme: unknown member, kept but not used",
         "warning: settings.json:6: mcpservers: unknown member, kept but not used\n  hint: did you mean `mcpServers`?",
     ] {
-        assert!(found.iter().any(|problem| problem == expect), "{expect}\nnot in {found:#?}");
+        assert!(
+            found.iter().any(|problem| problem == expect),
+            "{expect}\nnot in {found:#?}"
+        );
     }
     assert_eq!(found.len(), 12, "{found:#?}");
     assert_eq!(names(&loaded), ["b"]);
-    assert_eq!(loaded.config.broken.len(), 1, "`a` keeps its name; `_c` is none");
+    assert_eq!(
+        loaded.config.broken.len(),
+        1,
+        "`a` keeps its name; `_c` is none"
+    );
 }
 
 #[test]
@@ -240,12 +359,21 @@ fn v23_text_that_is_not_json_is_one_problem_with_its_line() {
     let loaded = load(&inputs("{\n\"mcp\": nope }", "{\n\n,}", &[]));
     let found = problems(&loaded);
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].starts_with("error: config.json:2: (syntax): "), "{found:?}");
-    assert!(found[1].starts_with("error: settings.json:3: (syntax): "), "{found:?}");
+    assert!(
+        found[0].starts_with("error: config.json:2: (syntax): "),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("error: settings.json:3: (syntax): "),
+        "{found:?}"
+    );
     assert!(loaded.settings_unreadable);
     for odd in ["[]", "7", "null"] {
         assert!(load(&inputs("", odd, &[])).settings_unreadable, "{odd}");
-        assert!(load(&inputs(odd, "", &[])).has_errors() || odd == "null", "{odd}");
+        assert!(
+            load(&inputs(odd, "", &[])).has_errors() || odd == "null",
+            "{odd}"
+        );
     }
 }
 
@@ -258,8 +386,14 @@ fn v4_keys_of_the_host_section_match_in_any_case_and_the_user_files_do_not() {
     ));
     assert_eq!(loaded.config.servers[0].call_timeout.as_secs(), 5);
     let found = problems(&loaded);
-    assert_eq!(found[0], "error: settings.json:1: mcpServers.b: `command` is required");
-    assert!(found[1].ends_with("hint: did you mean `command`?"), "{found:?}");
+    assert_eq!(
+        found[0],
+        "error: settings.json:1: mcpServers.b: `command` is required"
+    );
+    assert!(
+        found[1].ends_with("hint: did you mean `command`?"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -293,7 +427,12 @@ fn what_other_programs_write_works_as_it_is() {
     );
     assert_eq!(problems.len(), 2, "{problems:?}");
     let (entry, problems) = self::entry(r#""url": "https://example.com/mcp", "headers": {}"#);
-    assert_eq!(entry.unwrap().transport, crate::model::Transport::Http { url: "https://example.com/mcp".into() });
+    assert_eq!(
+        entry.unwrap().transport,
+        crate::model::Transport::Http {
+            url: "https://example.com/mcp".into()
+        }
+    );
     assert_eq!(
         problems[0],
         "warning: settings.json:1: mcpServers.s.url: remote servers come later; the entry is kept"
@@ -308,11 +447,29 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
         "listWaitSeconds": 0.5, "sessionIdleSeconds": 11, "exitWaitSeconds": 12, "termWaitSeconds": 13, "probeWaitSeconds": 14}}"#;
     let loaded = load(&inputs(host, "", &[]));
     assert_eq!(problems(&loaded), Vec::<String>::new());
-    let shown: Vec<String> =
-        SETTINGS.iter().map(|setting| setting.show(&loaded.config.daemon)).collect();
+    let shown: Vec<String> = SETTINGS
+        .iter()
+        .map(|setting| setting.show(&loaded.config.daemon))
+        .collect();
     let expect = [
-        "\"127.0.0.1:0\"", "[\"a\"]", "[\"B_*\"]", "[\"C\"]", "1", "2", "3", "4", "5", "6", "7", "8", "9", "0.5",
-        "11", "12", "13", "14",
+        "\"127.0.0.1:0\"",
+        "[\"a\"]",
+        "[\"B_*\"]",
+        "[\"C\"]",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "9",
+        "0.5",
+        "11",
+        "12",
+        "13",
+        "14",
     ];
     assert_eq!(shown, expect);
 }

@@ -74,15 +74,17 @@ const SYNTAX: ParseOptions = ParseOptions {
 pub(super) fn parse(file: &Arc<str>, text: &str) -> Result<Node, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = Lines::of(text);
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &SYNTAX).map_err(|error| {
-        SyntaxError {
+    let parsed =
+        parse_to_ast(text, &CollectOptions::default(), &SYNTAX).map_err(|error| SyntaxError {
             line: lines.at(error.range().start),
             message: error.kind().to_string(),
-        }
-    })?;
+        })?;
     Ok(match parsed.value {
         Some(value) => node(file, &lines, &value, value.range().start),
-        None => Node { value: Value::Object(vec![]), place: place(file, 1) },
+        None => Node {
+            value: Value::Object(vec![]),
+            place: place(file, 1),
+        },
     })
 }
 
@@ -92,7 +94,10 @@ pub(super) fn syntax() -> &'static ParseOptions {
 }
 
 fn place(file: &Arc<str>, line: usize) -> Place {
-    Place::File { file: file.clone(), line }
+    Place::File {
+        file: file.clone(),
+        line,
+    }
 }
 
 fn node(file: &Arc<str>, lines: &Lines, value: &ast::Value<'_>, at: usize) -> Node {
@@ -102,17 +107,29 @@ fn node(file: &Arc<str>, lines: &Lines, value: &ast::Value<'_>, at: usize) -> No
         ast::Value::NumberLit(lit) => Value::Number(lit.value.to_owned()),
         ast::Value::StringLit(lit) => Value::Text(lit.value.clone().into_owned()),
         ast::Value::Array(array) => Value::List(
-            array.elements.iter().map(|e| node(file, lines, e, e.range().start)).collect(),
+            array
+                .elements
+                .iter()
+                .map(|e| node(file, lines, e, e.range().start))
+                .collect(),
         ),
         ast::Value::Object(object) => Value::Object(
             object
                 .properties
                 .iter()
-                .map(|p| (p.name.as_str().to_owned(), node(file, lines, &p.value, p.range.start)))
+                .map(|p| {
+                    (
+                        p.name.as_str().to_owned(),
+                        node(file, lines, &p.value, p.range.start),
+                    )
+                })
                 .collect(),
         ),
     };
-    Node { value, place: place(file, lines.at(at)) }
+    Node {
+        value,
+        place: place(file, lines.at(at)),
+    }
 }
 
 /// Offsets at which lines begin.
@@ -120,7 +137,11 @@ struct Lines(Vec<usize>);
 
 impl Lines {
     fn of(text: &str) -> Self {
-        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+        Self(
+            std::iter::once(0)
+                .chain(text.match_indices('\n').map(|(at, _)| at + 1))
+                .collect(),
+        )
     }
 
     fn at(&self, offset: usize) -> usize {
@@ -138,17 +159,44 @@ mod tests {
 
     #[test]
     fn values_keep_their_lines_and_number_text() {
-        let at = |line| Place::File { file: "f".into(), line };
+        let at = |line| Place::File {
+            file: "f".into(),
+            line,
+        };
         let node = read("{ // why\n \"a\": 1e3,\n\n \"b\": [true,\n null],\n}").unwrap();
         let b = vec![
-            Node { value: Value::Bool(true), place: at(4) },
-            Node { value: Value::Null, place: at(5) },
+            Node {
+                value: Value::Bool(true),
+                place: at(4),
+            },
+            Node {
+                value: Value::Null,
+                place: at(5),
+            },
         ];
         let members = vec![
-            ("a".to_owned(), Node { value: Value::Number("1e3".into()), place: at(2) }),
-            ("b".to_owned(), Node { value: Value::List(b), place: at(4) }),
+            (
+                "a".to_owned(),
+                Node {
+                    value: Value::Number("1e3".into()),
+                    place: at(2),
+                },
+            ),
+            (
+                "b".to_owned(),
+                Node {
+                    value: Value::List(b),
+                    place: at(4),
+                },
+            ),
         ];
-        assert_eq!(node, Node { value: Value::Object(members), place: at(1) });
+        assert_eq!(
+            node,
+            Node {
+                value: Value::Object(members),
+                place: at(1)
+            }
+        );
     }
 
     #[test]

@@ -22,7 +22,11 @@ pub struct Event {
 /// What can happen.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "event")]
+#[serde(
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase",
+    tag = "event"
+)]
 pub enum EventKind {
     /// Configuration changed; the lists hold names of servers.
     ConfigChanged {
@@ -88,7 +92,9 @@ impl Events {
     pub fn tell(&self, kind: EventKind) {
         // Nobody listening is no failure; and then nothing needs to be made.
         if self.0.receiver_count() > 0 {
-            let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let at = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
             let at = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
             self.0.send(Event { at, kind }).ok();
         }

@@ -19,7 +19,9 @@ pub enum StoreError {
     #[error("database: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// Written by a newer program.
-    #[error("the database has schema {found}, this program knows up to {SCHEMA}; use the newer program, or move wharfinger.db away")]
+    #[error(
+        "the database has schema {found}, this program knows up to {SCHEMA}; use the newer program, or move wharfinger.db away"
+    )]
     Newer {
         /// Its schema.
         found: i64,
@@ -75,9 +77,10 @@ impl Store {
                 job(&mut connection);
             }
         };
-        thread::Builder::new().name("wharfinger-db".into()).spawn(run).map_err(|error| {
-            rusqlite::Error::ToSqlConversionFailure(Box::new(error))
-        })?;
+        thread::Builder::new()
+            .name("wharfinger-db".into())
+            .spawn(run)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
         Ok(Self(jobs))
     }
 
@@ -187,7 +190,12 @@ impl Store {
     pub async fn agents(&self) -> Result<Vec<AgentRow>, StoreError> {
         self.run(|db| {
             db.prepare_cached("SELECT name, created FROM agents ORDER BY created, name")?
-                .query_map([], |row| Ok(AgentRow { name: row.get(0)?, created: row.get(1)? }))?
+                .query_map([], |row| {
+                    Ok(AgentRow {
+                        name: row.get(0)?,
+                        created: row.get(1)?,
+                    })
+                })?
                 .collect()
         })
         .await
@@ -207,7 +215,8 @@ impl Store {
 
     /// Forgets an agent; false when there was none.
     pub async fn remove_agent(&self, name: String) -> Result<bool, StoreError> {
-        self.run(move |db| Ok(db.execute("DELETE FROM agents WHERE name = ?1", [&name])? > 0)).await
+        self.run(move |db| Ok(db.execute("DELETE FROM agents WHERE name = ?1", [&name])? > 0))
+            .await
     }
 }
 
@@ -248,12 +257,22 @@ mod tests {
             tools: "[]".into(),
             at: 7,
         };
-        let name = KnownName { tool: "a.b".into(), nth: 1, exposed: "a_b_2".into() };
+        let name = KnownName {
+            tool: "a.b".into(),
+            nth: 1,
+            exposed: "a_b_2".into(),
+        };
         {
             let store = Store::open(&path).unwrap();
             store.keep_discovery(row.clone()).await.unwrap();
-            store.keep_names("s".into(), vec![name.clone()]).await.unwrap();
-            let agent = AgentRow { name: "default".into(), created: 1 };
+            store
+                .keep_names("s".into(), vec![name.clone()])
+                .await
+                .unwrap();
+            let agent = AgentRow {
+                name: "default".into(),
+                created: 1,
+            };
             assert!(store.add_agent(agent.clone()).await.unwrap());
             assert!(!store.add_agent(agent).await.unwrap());
         }
@@ -275,6 +294,9 @@ mod tests {
         let db = Connection::open(&path).unwrap();
         db.pragma_update(None, "user_version", SCHEMA + 1).unwrap();
         drop(db);
-        assert!(matches!(Store::open(&path), Err(StoreError::Newer { found: 2 })));
+        assert!(matches!(
+            Store::open(&path),
+            Err(StoreError::Newer { found: 2 })
+        ));
     }
 }

@@ -4,32 +4,81 @@ use std::collections::BTreeMap;
 
 /// Host variables every server inherits (V18); a `*` at the end stands for any text.
 pub const INHERITED: &[&str] = &[
-    "HOME", "LANG", "LANGUAGE", "LC_*", "LOGNAME", "PATH", "SHELL", "TEMP", "TERM", "TMP", "TMPDIR",
-    "TZ", "USER", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
     "PLAYWRIGHT_BROWSERS_PATH",
 ];
 
 /// Certificates, proxies and package registries; inherited as well, and remembered by `wharf up` for a daemon that a
 /// client starts from its own poor environment.
 pub const REGISTRY: &[&str] = &[
-    "ALL_PROXY", "AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "HTTPS_PROXY", "HTTP_PROXY",
-    "NODE_EXTRA_CA_CERTS", "NO_PROXY", "NPM_CONFIG_*", "PIP_CERT", "PIP_CONFIG_FILE",
-    "PIP_DEFAULT_TIMEOUT", "PIP_DISABLE_PIP_VERSION_CHECK", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS",
-    "PIP_INDEX_URL", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE", "UV_CACHE_DIR",
-    "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_INDEX_URL", "UV_NATIVE_TLS",
-    "UV_PYTHON", "UV_PYTHON_DOWNLOADS", "UV_SYSTEM_CERTS",
+    "ALL_PROXY",
+    "AWS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "NPM_CONFIG_*",
+    "PIP_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_DEFAULT_TIMEOUT",
+    "PIP_DISABLE_PIP_VERSION_CHECK",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "REQUESTS_CA_BUNDLE",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "UV_CACHE_DIR",
+    "UV_DEFAULT_INDEX",
+    "UV_EXTRA_INDEX_URL",
+    "UV_INDEX",
+    "UV_INDEX_URL",
+    "UV_NATIVE_TLS",
+    "UV_PYTHON",
+    "UV_PYTHON_DOWNLOADS",
+    "UV_SYSTEM_CERTS",
 ];
 
 /// Variables no server may be given, by inheritance or by its entry (A197, A198): they make a program run other code.
 pub const BLOCKED: &[&str] = &[
-    "BASH_ENV", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "ELECTRON_RUN_AS_NODE", "ENV",
-    "GCONV_PATH", "LD_AUDIT", "LD_LIBRARY_PATH", "LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH",
-    "PYTHONPATH", "PYTHONSTARTUP",
+    "BASH_ENV",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "ELECTRON_RUN_AS_NODE",
+    "ENV",
+    "GCONV_PATH",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
 ];
 
 /// Whether a variable may never reach a server. Case does not count.
 pub fn is_blocked(name: &str) -> bool {
-    BLOCKED.iter().any(|blocked| blocked.eq_ignore_ascii_case(name))
+    BLOCKED
+        .iter()
+        .any(|blocked| blocked.eq_ignore_ascii_case(name))
 }
 
 /// What of the host's environment servers inherit.
@@ -53,12 +102,17 @@ impl Inherit {
             !is_blocked(name) && !secret && (is_usual(name) || asked(name))
         };
         let passed = self.host.iter().filter(|(name, _)| passes(name));
-        passed.map(|(name, value)| (name.clone(), value.clone())).collect()
+        passed
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 
     /// Values of the host's secret variables, to be kept out of everything that leaves (V20).
     pub fn secrets(&self) -> impl Iterator<Item = &String> {
-        self.host.iter().filter(|(name, _)| self.secret.matches(name)).map(|(_, value)| value)
+        self.host
+            .iter()
+            .filter(|(name, _)| self.secret.matches(name))
+            .map(|(_, value)| value)
     }
 
     /// The certificate, proxy and registry variables that hold no password, for a later start (V18).
@@ -66,7 +120,8 @@ impl Inherit {
         let kept = self.host.iter().filter(|(name, value)| {
             listed(REGISTRY, name) && !self.secret.matches(name) && !has_password(value)
         });
-        kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+        kept.map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
     }
 }
 
@@ -76,9 +131,9 @@ fn is_usual(name: &str) -> bool {
 
 fn listed(list: &[&str], name: &str) -> bool {
     list.iter().any(|known| match known.strip_suffix('*') {
-        Some(start) => {
-            name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start))
-        }
+        Some(start) => name
+            .get(..start.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(start)),
         None => known.eq_ignore_ascii_case(name),
     })
 }
@@ -86,7 +141,9 @@ fn listed(list: &[&str], name: &str) -> bool {
 /// A URL with a user in it, as registries behind a login have.
 fn has_password(value: &str) -> bool {
     value.split("://").skip(1).any(|rest| {
-        rest.split(['/', ' ']).next().is_some_and(|authority| authority.contains('@'))
+        rest.split(['/', ' '])
+            .next()
+            .is_some_and(|authority| authority.contains('@'))
     })
 }
 
@@ -97,36 +154,68 @@ mod tests {
 
     fn inherit(host: &[(&str, &str)]) -> Inherit {
         Inherit {
-            host: host.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+            host: host
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
             more: vec!["CORP_PROXY_MODE".into(), "NPM_TOKEN".into()],
-            secret: SecretNames { more: vec!["*_HIDDEN".into()] },
+            secret: SecretNames {
+                more: vec!["*_HIDDEN".into()],
+            },
         }
     }
 
     #[test]
     fn v18_only_listed_variables_are_inherited_and_secrets_never() {
         let all = inherit(&[
-            ("PATH", "/bin"), ("LC_ALL", "C"), ("https_proxy", "http://p"), ("npm_config_registry", "r"),
-            ("TELEGRAM_BOT_TOKEN", "t"), ("OPENAI_API_KEY", "k"), ("NPM_TOKEN", "listed, but secret"),
-            ("CORP_PROXY_MODE", "on"), ("RANDOM", "1"), ("LC_HIDDEN", "x"), ("DOCKER_HOST", "unix://d"),
-            ("NODE_OPTIONS", "--require x"), ("ld_preload", "x"), ("PLAYWRIGHT_BROWSERS_PATH", "/b"),
+            ("PATH", "/bin"),
+            ("LC_ALL", "C"),
+            ("https_proxy", "http://p"),
+            ("npm_config_registry", "r"),
+            ("TELEGRAM_BOT_TOKEN", "t"),
+            ("OPENAI_API_KEY", "k"),
+            ("NPM_TOKEN", "listed, but secret"),
+            ("CORP_PROXY_MODE", "on"),
+            ("RANDOM", "1"),
+            ("LC_HIDDEN", "x"),
+            ("DOCKER_HOST", "unix://d"),
+            ("NODE_OPTIONS", "--require x"),
+            ("ld_preload", "x"),
+            ("PLAYWRIGHT_BROWSERS_PATH", "/b"),
         ]);
         let names = |extra: &[&str]| -> Vec<String> {
             let extra: Vec<String> = extra.iter().map(|s| (*s).to_owned()).collect();
             all.base(&extra).into_keys().collect()
         };
-        let usual = ["CORP_PROXY_MODE", "LC_ALL", "PATH", "PLAYWRIGHT_BROWSERS_PATH", "https_proxy", "npm_config_registry"];
+        let usual = [
+            "CORP_PROXY_MODE",
+            "LC_ALL",
+            "PATH",
+            "PLAYWRIGHT_BROWSERS_PATH",
+            "https_proxy",
+            "npm_config_registry",
+        ];
         let mut expect: Vec<String> = usual.iter().map(|s| (*s).to_owned()).collect();
         expect.sort();
         assert_eq!(names(&[]), expect);
         expect.push("DOCKER_HOST".into());
         expect.sort();
-        assert_eq!(names(&["DOCKER_HOST", "NODE_OPTIONS"]), expect, "A198: blocked even when asked for");
+        assert_eq!(
+            names(&["DOCKER_HOST", "NODE_OPTIONS"]),
+            expect,
+            "A198: blocked even when asked for"
+        );
     }
 
     #[test]
     fn a197_blocked_names_count_in_any_case() {
-        for name in ["LD_PRELOAD", "ld_preload", "Node_Options", "DYLD_LIBRARY_PATH", "PYTHONPATH"] {
+        for name in [
+            "LD_PRELOAD",
+            "ld_preload",
+            "Node_Options",
+            "DYLD_LIBRARY_PATH",
+            "PYTHONPATH",
+        ] {
             assert!(is_blocked(name), "{name}");
         }
         assert!(!is_blocked("NODE_EXTRA_CA_CERTS"));
@@ -135,8 +224,11 @@ mod tests {
     #[test]
     fn only_variables_without_a_password_are_remembered() {
         let all = inherit(&[
-            ("NODE_EXTRA_CA_CERTS", "/ca.pem"), ("HTTPS_PROXY", "http://u:p@proxy:1"), ("PATH", "/bin"),
-            ("HTTP_PROXY", "http://proxy:1"), ("PIP_INDEX_URL", "https://host/a@b"),
+            ("NODE_EXTRA_CA_CERTS", "/ca.pem"),
+            ("HTTPS_PROXY", "http://u:p@proxy:1"),
+            ("PATH", "/bin"),
+            ("HTTP_PROXY", "http://proxy:1"),
+            ("PIP_INDEX_URL", "https://host/a@b"),
             ("npm_config__authtoken_TOKEN", "x"),
         ]);
         let kept: Vec<String> = all.registry().into_keys().collect();

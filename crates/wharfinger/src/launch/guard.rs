@@ -31,15 +31,26 @@ pub struct Guard {
 impl Guard {
     /// Starts `program args… OWNER`, which must end in [`run`].
     pub fn start(program: PathBuf, args: &[&str], owner: &Owner) -> Result<Self, GuardError> {
-        #[expect(clippy::disallowed_methods, reason = "the one place that starts the guard")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that starts the guard"
+        )]
         let mut command = Command::new(&program);
-        command.args(args).arg(owner.as_str()).env_clear().current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(args)
+            .arg(owner.as_str())
+            .env_clear()
+            .current_dir("/");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         // Not in the terminal's group: what ends the owner must not end the guard first.
         #[cfg(unix)]
         command.process_group(0);
-        let mut child =
-            command.spawn().map_err(|source| GuardError { program, source })?;
+        let mut child = command
+            .spawn()
+            .map_err(|source| GuardError { program, source })?;
         let pipe = child.stdin.take().expect("its input was asked for");
         Ok(Self { child, pipe })
     }

@@ -33,8 +33,16 @@ const LOOK: Duration = Duration::from_millis(20);
 impl Process {
     pub(super) fn new(child: Child, mark: String) -> Self {
         // Only a child that was waited for has no id.
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0);
-        Self { child, pid, mark, exit: None }
+        let pid = child
+            .id()
+            .and_then(|pid| i32::try_from(pid).ok())
+            .unwrap_or(0);
+        Self {
+            child,
+            pid,
+            mark,
+            exit: None,
+        }
     }
 
     /// Its process id, which is also that of its group.

@@ -43,8 +43,14 @@ pub struct Plan {
 
 /// Expands an entry (V13–V18). `None` for a server that is no process.
 pub fn plan(request: Request<'_>) -> Option<Plan> {
-    let Request { entry, inherit, workspace } = request;
-    let Transport::Stdio { command, args, cwd } = &entry.transport else { return None };
+    let Request {
+        entry,
+        inherit,
+        workspace,
+    } = request;
+    let Transport::Stdio { command, args, cwd } = &entry.transport else {
+        return None;
+    };
     let dir = workspace.to_string_lossy();
     let mut env = inherit.base(&entry.inherit_env);
     let (mut refused, mut secrets) = (vec![], vec![]);
@@ -58,7 +64,11 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
             continue;
         };
         let copied = expand::variables(template).into_iter();
-        secrets.extend(copied.filter_map(|copy| inherit.host.get(&copy).cloned()).map(Secret::new));
+        secrets.extend(
+            copied
+                .filter_map(|copy| inherit.host.get(&copy).cloned())
+                .map(Secret::new),
+        );
         // A name that says secret is one, however its value got here.
         let value = expand::value(template, &dir, |copy| inherit.host.get(copy).cloned());
         if inherit.secret.matches(name) {
@@ -72,7 +82,10 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
     );
     Some(Plan {
         program: expand::workspace(command, &dir),
-        args: args.iter().map(|arg| expand::workspace(arg, &dir)).collect(),
+        args: args
+            .iter()
+            .map(|arg| expand::workspace(arg, &dir))
+            .collect(),
         cwd,
         env: Secret::new(env),
         refused,
@@ -132,11 +145,16 @@ pub struct Launched {
 
 /// Starts a plan in a process group of its own, marked as its owner's.
 pub fn spawn(plan: &Plan, owner: &Owner) -> Result<Launched, SpawnError> {
-    std::fs::create_dir_all(&plan.cwd)
-        .map_err(|source| SpawnError::Directory { path: plan.cwd.clone(), source })?;
+    std::fs::create_dir_all(&plan.cwd).map_err(|source| SpawnError::Directory {
+        path: plan.cwd.clone(),
+        source,
+    })?;
     let program = find(plan)?;
     let mark = owner.next_instance();
-    #[expect(clippy::disallowed_methods, reason = "the one place that starts servers")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that starts servers"
+    )]
     let mut command = Command::new(program);
     command
         .args(&plan.args)
@@ -156,7 +174,12 @@ pub fn spawn(plan: &Plan, owner: &Owner) -> Result<Launched, SpawnError> {
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
         unreachable!("all three were asked for");
     };
-    Ok(Launched { process: Process::new(child, mark), stdin, stdout, stderr })
+    Ok(Launched {
+        process: Process::new(child, mark),
+        stdin,
+        stdout,
+        stderr,
+    })
 }
 
 /// The program's path, by the `PATH` the server itself gets: a daemon started by a client may have another one.
@@ -165,7 +188,11 @@ fn find(plan: &Plan) -> Result<PathBuf, SpawnError> {
     if plan.program.contains('/') {
         return Ok(plan.cwd.join(program));
     }
-    let path = plan.env.open().get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    let path = plan
+        .env
+        .open()
+        .get("PATH")
+        .map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
     std::env::split_paths(path)
         .map(|dir| dir.join(program))
         .find(|candidate| is_executable(candidate))
@@ -195,12 +222,17 @@ fn refuse(plan: &Plan, source: io::Error) -> SpawnError {
 fn not_found(plan: &Plan) -> SpawnError {
     let hint = match plan.program.as_str() {
         "npx" | "npm" | "node" => Some("install Node.js, or put it on the `PATH` of the daemon"),
-        "uvx" | "uv" => Some("install uv (`pip install uv`), or put it on the `PATH` of the daemon"),
+        "uvx" | "uv" => {
+            Some("install uv (`pip install uv`), or put it on the `PATH` of the daemon")
+        }
         "python" | "python3" => Some("install Python, or put it on the `PATH` of the daemon"),
         "docker" | "podman" => Some("install a container engine"),
         "bunx" | "bun" => Some("install Bun"),
         "deno" => Some("install Deno"),
         _ => None,
     };
-    SpawnError::NotFound { program: plan.program.clone(), hint }
+    SpawnError::NotFound {
+        program: plan.program.clone(),
+        hint,
+    }
 }

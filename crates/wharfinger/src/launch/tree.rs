@@ -26,7 +26,10 @@ impl Owner {
     /// An owner of that home, in this process: `<home>-<pid>`.
     pub fn new(home: &str) -> Self {
         let name = format!("{home}-{}", std::process::id());
-        Self { name: name.into(), instances: Arc::default() }
+        Self {
+            name: name.into(),
+            instances: Arc::default(),
+        }
     }
 
     /// The value of its mark.
@@ -35,7 +38,11 @@ impl Owner {
     }
 
     pub(super) fn next_instance(&self) -> String {
-        format!("{}.{}", self.name, self.instances.fetch_add(1, Ordering::Relaxed))
+        format!(
+            "{}.{}",
+            self.name,
+            self.instances.fetch_add(1, Ordering::Relaxed)
+        )
     }
 }
 
@@ -48,7 +55,9 @@ pub(super) struct Seen {
 
 /// Sends a signal to a process, if it is still the same one.
 pub(super) fn signal(seen: Seen, signal: Signal) {
-    if is_alive(seen) && let Some(pid) = Pid::from_raw(seen.pid) {
+    if is_alive(seen)
+        && let Some(pid) = Pid::from_raw(seen.pid)
+    {
         kill_process(pid, signal).ok();
     }
 }
@@ -80,7 +89,9 @@ pub(super) fn left_behind(home: &str) -> BTreeSet<Seen> {
     find(|pid| {
         has_mark(pid, OWNER, |found| {
             let owner = found.rsplit_once('-').filter(|(of, _)| *of == home);
-            owner.and_then(|(_, pid)| pid.parse().ok()).is_some_and(|pid| stat(pid).is_none())
+            owner
+                .and_then(|(_, pid)| pid.parse().ok())
+                .is_some_and(|pid| stat(pid).is_none())
         })
     })
 }
@@ -90,8 +101,13 @@ fn find(matches: impl Fn(i32) -> bool) -> BTreeSet<Seen> {
     let mut children: BTreeMap<i32, Vec<Seen>> = BTreeMap::new();
     let mut found = BTreeSet::new();
     for pid in all() {
-        let Some(stat) = stat(pid).filter(|stat| !stat.dead) else { continue };
-        let seen = Seen { pid, started: stat.started };
+        let Some(stat) = stat(pid).filter(|stat| !stat.dead) else {
+            continue;
+        };
+        let seen = Seen {
+            pid,
+            started: stat.started,
+        };
         children.entry(stat.parent).or_default().push(seen);
         if matches(pid) {
             found.insert(seen);
@@ -118,8 +134,13 @@ struct Stat {
 
 #[cfg(target_os = "linux")]
 fn all() -> Vec<i32> {
-    let Ok(entries) = std::fs::read_dir("/proc") else { return vec![] };
-    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return vec![];
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
 }
 
 #[cfg(target_os = "linux")]
@@ -136,10 +157,16 @@ fn stat(pid: i32) -> Option<Stat> {
 
 #[cfg(target_os = "linux")]
 fn has_mark(pid: i32, variable: &str, matches: impl Fn(&str) -> bool) -> bool {
-    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else {
+        return false;
+    };
     environment.split(|byte| *byte == 0).any(|entry| {
-        let value = entry.strip_prefix(variable.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
-        value.and_then(|value| std::str::from_utf8(value).ok()).is_some_and(&matches)
+        let value = entry
+            .strip_prefix(variable.as_bytes())
+            .and_then(|rest| rest.strip_prefix(b"="));
+        value
+            .and_then(|value| std::str::from_utf8(value).ok())
+            .is_some_and(&matches)
     })
 }
 

@@ -15,14 +15,20 @@ pub struct Declared {
 
 impl Default for Declared {
     fn default() -> Self {
-        Self { capabilities: "{}".into(), roots: Arc::new([]) }
+        Self {
+            capabilities: "{}".into(),
+            roots: Arc::new([]),
+        }
     }
 }
 
 impl Declared {
     /// A client with these roots.
     pub fn with_roots(roots: Vec<String>) -> Self {
-        Self { capabilities: r#"{"roots":{}}"#.into(), roots: roots.into() }
+        Self {
+            capabilities: r#"{"roots":{}}"#.into(),
+            roots: roots.into(),
+        }
     }
 
     /// A short key for maps of this process; not stable over versions.

@@ -2,7 +2,9 @@
 
 /// Replaces `${workspace}`; everything else stays literal.
 pub fn workspace(text: &str, workspace: &str) -> String {
-    expand(text, |name| (name == "workspace").then(|| workspace.to_owned()))
+    expand(text, |name| {
+        (name == "workspace").then(|| workspace.to_owned())
+    })
 }
 
 /// Replaces `${workspace}` and `${env:NAME}` as values of variables allow. `host` gives a host variable; unset ones
@@ -66,7 +68,8 @@ mod tests {
     #[test]
     fn v15_variables_are_copied_in_values_only() {
         let host = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
-        let check = |text: &str, expect: &str| assert_eq!(value(text, "/w", host), expect, "{text}");
+        let check =
+            |text: &str, expect: &str| assert_eq!(value(text, "/w", host), expect, "{text}");
         check("${env:TOKEN}", "s3cret");
         check("Bearer ${env:TOKEN} ${workspace}", "Bearer s3cret /w");
         check("[${env:UNSET}]", "[]");

@@ -124,7 +124,12 @@ pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Op
     let folded = wanted.to_lowercase();
     known
         .into_iter()
-        .map(|name| (strsim::damerau_levenshtein(&folded, &name.to_lowercase()), name))
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&folded, &name.to_lowercase()),
+                name,
+            )
+        })
         .filter(|(distance, name)| *distance <= 1 + name.len().min(wanted.len()) / 4)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
@@ -141,13 +146,19 @@ mod tests {
         }
         check(ServerName::new("github"), Ok(()));
         check(ServerName::new("Framelink MCP for Figma"), Ok(()));
-        check(ServerName::new("github.com/modelcontextprotocol/servers"), Ok(()));
+        check(
+            ServerName::new("github.com/modelcontextprotocol/servers"),
+            Ok(()),
+        );
         check(ServerName::new(""), Err(NameError::Empty));
         check(ServerName::new("_hidden"), Err(NameError::Start('_')));
         check(ServerName::new(" a"), Err(NameError::Space));
         check(ServerName::new("a\nb"), Err(NameError::Character('\n')));
         check(ServerName::new(&"a".repeat(128)), Ok(()));
-        check(ServerName::new(&"a".repeat(129)), Err(NameError::TooLong(128)));
+        check(
+            ServerName::new(&"a".repeat(129)),
+            Err(NameError::TooLong(128)),
+        );
         check(AgentName::new("default"), Ok(()));
         check(AgentName::new("../x"), Err(NameError::Start('.')));
         check(AgentName::new("a/b"), Err(NameError::Character('/')));
@@ -159,7 +170,10 @@ mod tests {
     fn the_nearest_name_is_offered_only_when_it_is_near() {
         let known = ["command", "args", "callTimeoutSeconds"];
         assert_eq!(nearest("comand", known), Some("command"));
-        assert_eq!(nearest("calltimeoutseconds", known), Some("callTimeoutSeconds"));
+        assert_eq!(
+            nearest("calltimeoutseconds", known),
+            Some("callTimeoutSeconds")
+        );
         assert_eq!(nearest("arg", known), Some("args"));
         assert_eq!(nearest("autoApprove", known), None);
         assert_eq!(nearest("xy", known), None);

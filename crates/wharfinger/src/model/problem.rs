@@ -79,7 +79,13 @@ impl fmt::Display for Problem {
             Severity::Warning => "warning",
             Severity::Error => "error",
         };
-        write!(f, "{severity}: {}: {}: {}", self.place, self.key, self.message)?;
-        self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+        write!(
+            f,
+            "{severity}: {}: {}: {}",
+            self.place, self.key, self.message
+        )?;
+        self.hint
+            .iter()
+            .try_for_each(|hint| write!(f, "\n  hint: {hint}"))
     }
 }

@@ -4,9 +4,7 @@
 
 use std::time::Duration;
 
-use crate::model::{
-    EffectivePolicy, OnClash, Profile, Restart, ServerEntry, StartMode,
-};
+use crate::model::{EffectivePolicy, OnClash, Profile, Restart, ServerEntry, StartMode};
 
 /// The policy of a server for agents of a profile.
 pub fn effective(entry: &ServerEntry, profile: Profile) -> EffectivePolicy {

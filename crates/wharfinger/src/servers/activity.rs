@@ -21,13 +21,19 @@ pub(super) struct Busy<'a>(&'a Activity);
 
 impl Activity {
     pub(super) fn new() -> Self {
-        Self { calls: AtomicI64::new(0), last: AtomicU64::new(0), origin: Instant::now() }
+        Self {
+            calls: AtomicI64::new(0),
+            last: AtomicU64::new(0),
+            origin: Instant::now(),
+        }
     }
 
     /// `None` when the server is about to stop.
     pub(super) fn begin(&self) -> Option<Busy<'_>> {
         self.calls
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n >= 0).then_some(n + 1))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
+                (n >= 0).then_some(n + 1)
+            })
             .ok()
             .map(|_| Busy(self))
     }
@@ -35,7 +41,10 @@ impl Activity {
     /// Whether it may stop now; from then on no call begins.
     pub(super) fn stop_if_idle(&self, idle: Duration) -> bool {
         self.idle_at(idle) <= Instant::now()
-            && self.calls.compare_exchange(0, i64::MIN, Ordering::AcqRel, Ordering::Acquire).is_ok()
+            && self
+                .calls
+                .compare_exchange(0, i64::MIN, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
     }
 
     /// When it will have been idle for that long, if no call comes.
@@ -73,7 +82,10 @@ mod tests {
         tokio::time::advance(Duration::from_secs(60)).await;
         assert!(!activity.stop_if_idle(idle));
         drop(call);
-        assert!(!activity.stop_if_idle(idle), "counted from the end of the call");
+        assert!(
+            !activity.stop_if_idle(idle),
+            "counted from the end of the call"
+        );
         tokio::time::advance(Duration::from_secs(9)).await;
         assert!(!activity.stop_if_idle(idle));
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -76,21 +76,38 @@ pub(super) async fn connect(
         Some(_) => Opening::Initialize,
     };
     // Half of the time for a process that the question may have locked, half for one that was not asked.
-    let first = if opening == Opening::Probe { limit / 2 } else { limit };
-    let attempt = Attempt { context, spec, stderr, audience, cancel };
+    let first = if opening == Opening::Probe {
+        limit / 2
+    } else {
+        limit
+    };
+    let attempt = Attempt {
+        context,
+        spec,
+        stderr,
+        audience,
+        cancel,
+    };
     match attempt.run(opening, first).await {
         Ok(started) => Ok(started),
         Err(Failure::Final(error)) => Err(error),
         Err(Failure::Probe) => {
-            let opening =
-                if opening == Opening::Initialize { Opening::Probe } else { Opening::Initialize };
+            let opening = if opening == Opening::Initialize {
+                Opening::Probe
+            } else {
+                Opening::Initialize
+            };
             let left = deadline.saturating_duration_since(Instant::now());
-            attempt.run(opening, left).await.map_err(|failure| match failure {
-                Failure::Final(error) => error,
-                Failure::Probe => {
-                    StartError::TimedOut { limit, stderr: stderr.tail(TAIL) }
-                }
-            })
+            attempt
+                .run(opening, left)
+                .await
+                .map_err(|failure| match failure {
+                    Failure::Final(error) => error,
+                    Failure::Probe => StartError::TimedOut {
+                        limit,
+                        stderr: stderr.tail(TAIL),
+                    },
+                })
         }
     }
 }
@@ -124,8 +141,13 @@ impl Attempt<'_> {
             line_bytes: self.context.limits.line_bytes,
             ..connection::Limits::default()
         };
-        let connection =
-            Connection::start(launched.stdout, launched.stdin, Arc::new(relay), limits, tasks);
+        let connection = Connection::start(
+            launched.stdout,
+            launched.stdin,
+            Arc::new(relay),
+            limits,
+            tasks,
+        );
         let client = ClientDescription {
             info: self.context.client.to_owned().as_ref().to_owned(),
             capabilities: raw_from(self.spec.declared.capabilities.to_string())
@@ -149,7 +171,12 @@ impl Attempt<'_> {
                     activity: Activity::new(),
                     pid: process.pid(),
                 };
-                return Ok(Started { live: Arc::new(live), process, changed, drained });
+                return Ok(Started {
+                    live: Arc::new(live),
+                    process,
+                    changed,
+                    drained,
+                });
             }
             // It closed its output first; how it ended is the better story.
             Outcome::Told(Err(Negotiation::Closed)) => {
@@ -177,7 +204,10 @@ impl Attempt<'_> {
         };
         // Whatever it was doing, it is not ours any more. It gets no time: it never was in service.
         connection.abandon();
-        let grace = Grace { exit: Duration::from_millis(100), term: self.context.limits.term_wait };
+        let grace = Grace {
+            exit: Duration::from_millis(100),
+            term: self.context.limits.term_wait,
+        };
         process.stop(grace).await;
         Err(failure)
     }
@@ -194,7 +224,10 @@ impl Attempt<'_> {
             return Failure::Probe;
         }
         let exit = exit.unwrap_or(crate::model::Exit::Unknown);
-        Failure::Final(StartError::Exited { exit, stderr: self.stderr.tail(TAIL) })
+        Failure::Final(StartError::Exited {
+            exit,
+            stderr: self.stderr.tail(TAIL),
+        })
     }
 }
 
@@ -230,7 +263,11 @@ async fn negotiate(
         return Ok(era::initialize(connection, client).await?);
     }
     // The process's own limit applies; a slow start is not a refusal.
-    let mut discover = pin!(era::discover(connection, client, Duration::from_secs(86_400)));
+    let mut discover = pin!(era::discover(
+        connection,
+        client,
+        Duration::from_secs(86_400)
+    ));
     let answer = match opening {
         Opening::Probe => timeout(probe_wait, &mut discover).await.ok(),
         Opening::Discover | Opening::Initialize => Some(discover.as_mut().await),
@@ -281,7 +318,12 @@ impl Live {
     ) -> Option<Box<serde_json::value::RawValue>> {
         let version: Version = self.description.version;
         if version.is_modern() {
-            Some(era::with_request_meta(params, version, &self.client, log_level))
+            Some(era::with_request_meta(
+                params,
+                version,
+                &self.client,
+                log_level,
+            ))
         } else {
             era::without_request_meta(params)
         }

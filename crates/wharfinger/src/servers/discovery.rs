@@ -34,8 +34,14 @@ pub async fn discover(
     });
     match listed {
         Ok(Ok(discovered)) => Ok(discovered),
-        Ok(Err(reason)) => Err(StartError::List { reason, stderr: stderr.tail(TAIL) }),
-        Err(_) => Err(StartError::TimedOut { limit, stderr: stderr.tail(TAIL) }),
+        Ok(Err(reason)) => Err(StartError::List {
+            reason,
+            stderr: stderr.tail(TAIL),
+        }),
+        Err(_) => Err(StartError::TimedOut {
+            limit,
+            stderr: stderr.tail(TAIL),
+        }),
     }
 }
 
@@ -58,22 +64,35 @@ pub(super) async fn list(live: &Live, limits: &Limits) -> Result<Discovered, Str
         let items = object.get("tools").ok_or("the answer has no `tools`")?;
         // A server that gives the same page for ever would fill any list.
         if previous.as_deref() == Some(items.get()) {
-            discovered.warnings.push("its tools/list repeats a page; the rest was not read".into());
+            discovered
+                .warnings
+                .push("its tools/list repeats a page; the rest was not read".into());
             return Ok(discovered);
         }
         previous = Some(items.get().to_owned());
         let items = array(items).map_err(|_| "`tools` is not a list")?;
         let room = limits.tools - discovered.tools.len();
         if items.len() > room {
-            discovered.warnings.push(format!("it lists more than {} tools; the rest was not read", limits.tools));
+            discovered.warnings.push(format!(
+                "it lists more than {} tools; the rest was not read",
+                limits.tools
+            ));
         }
-        discovered.tools.extend(items.into_iter().take(room).map(|item| Arc::<RawValue>::from(item.to_owned())));
+        discovered.tools.extend(
+            items
+                .into_iter()
+                .take(room)
+                .map(|item| Arc::<RawValue>::from(item.to_owned())),
+        );
         match object.get("nextCursor").filter(|next| next.get() != "null") {
             Some(next) if discovered.tools.len() < limits.tools => cursor = Some(next.to_owned()),
             _ => return Ok(discovered),
         }
     }
-    let warning = format!("its tools/list has more than {} pages; the rest was not read", limits.list_pages);
+    let warning = format!(
+        "its tools/list has more than {} pages; the rest was not read",
+        limits.list_pages
+    );
     discovered.warnings.push(warning);
     Ok(discovered)
 }
@@ -82,5 +101,8 @@ async fn page(live: &Live, cursor: Option<&RawValue>) -> Result<Raw, String> {
     let params = cursor.map(|cursor| raw(&json!({ "cursor": cursor })));
     let params = live.params(params.as_deref(), None);
     let call = live.connection.call("tools/list", params.as_deref(), false);
-    call.map_err(|error| error.to_string())?.reply().await.map_err(|error| error.to_string())
+    call.map_err(|error| error.to_string())?
+        .reply()
+        .await
+        .map_err(|error| error.to_string())
 }

@@ -62,7 +62,14 @@ impl ServerHandle {
         };
         context.tasks.spawn(server.run());
         let queue_limit = context.limits.queued_calls;
-        Self { asks, state: states, spec, stderr, queued: Arc::default(), queue_limit }
+        Self {
+            asks,
+            state: states,
+            spec,
+            stderr,
+            queued: Arc::default(),
+            queue_limit,
+        }
     }
 
     /// What it was made from.
@@ -163,11 +170,17 @@ impl ServerHandle {
         if let State::Running(live) = &*self.state.borrow() {
             return Ok(live.clone());
         }
-        let failed = |error| CallError::Start { server: self.spec.name.clone(), error };
+        let failed = |error| CallError::Start {
+            server: self.spec.name.clone(),
+            error,
+        };
         let (answer, answered) = oneshot::channel();
         let asked = self.asks.send(Ask::Start(answer)).await;
         asked.map_err(|_| failed(StartError::Stopped))?;
-        answered.await.unwrap_or(Err(StartError::Stopped)).map_err(failed)
+        answered
+            .await
+            .unwrap_or(Err(StartError::Stopped))
+            .map_err(failed)
     }
 
     async fn changed_from(&self, live: &Arc<Live>) {
@@ -184,9 +197,16 @@ impl ServerHandle {
         if let Ok(turn) = live.turn.try_acquire() {
             return Ok(turn);
         }
-        let queued = Queued::join(&self.queued, self.queue_limit)
-            .ok_or_else(|| CallError::Busy { server: server(), limit: self.queue_limit })?;
-        let turn = live.turn.acquire().await.map_err(|_| CallError::Stopped { server: server() });
+        let queued =
+            Queued::join(&self.queued, self.queue_limit).ok_or_else(|| CallError::Busy {
+                server: server(),
+                limit: self.queue_limit,
+            })?;
+        let turn = live
+            .turn
+            .acquire()
+            .await
+            .map_err(|_| CallError::Stopped { server: server() });
         drop(queued);
         turn
     }
@@ -199,9 +219,10 @@ impl ServerHandle {
     ) -> Result<Raw, Ended> {
         let limit = self.spec.policy.call_timeout;
         let params = live.params(outgoing.params, outgoing.log_level);
-        let mut call =
-            live.connection.call(outgoing.method, params.as_deref(), outgoing.progress)
-                .map_err(|error| self.ended(error))?;
+        let mut call = live
+            .connection
+            .call(outgoing.method, params.as_deref(), outgoing.progress)
+            .map_err(|error| self.ended(error))?;
         let mut deadline = Instant::now() + limit;
         loop {
             tokio::select! {
@@ -227,13 +248,18 @@ impl ServerHandle {
         let server = self.spec.name.clone();
         match error {
             connection::CallError::Closed => Ended::Closed,
-            connection::CallError::Server(error) => Ended::Other(CallError::Server { server, error }),
-            connection::CallError::Busy { limit } => Ended::Other(CallError::Busy { server, limit }),
+            connection::CallError::Server(error) => {
+                Ended::Other(CallError::Server { server, error })
+            }
+            connection::CallError::Busy { limit } => {
+                Ended::Other(CallError::Busy { server, limit })
+            }
             error @ (connection::CallError::Malformed { .. }
             | connection::CallError::TooLarge { .. }
-            | connection::CallError::QueueFull { .. }) => {
-                Ended::Other(CallError::Unreadable { server, reason: error.to_string() })
-            }
+            | connection::CallError::QueueFull { .. }) => Ended::Other(CallError::Unreadable {
+                server,
+                reason: error.to_string(),
+            }),
         }
     }
 
@@ -252,7 +278,9 @@ impl ServerHandle {
                     stderr: stderr.clone(),
                 },
                 State::Idle | State::Starting | State::Running(_) | State::Failed(_) => {
-                    CallError::Stopped { server: self.spec.name.clone() }
+                    CallError::Stopped {
+                        server: self.spec.name.clone(),
+                    }
                 }
             },
         }
@@ -270,7 +298,9 @@ struct Queued<'a>(&'a AtomicUsize);
 impl<'a> Queued<'a> {
     fn join(count: &'a AtomicUsize, limit: usize) -> Option<Self> {
         count
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| (n < limit).then_some(n + 1))
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
+                (n < limit).then_some(n + 1)
+            })
             .ok()
             .map(|_| Self(count))
     }

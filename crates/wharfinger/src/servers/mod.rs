@@ -44,7 +44,10 @@ pub struct Context {
 
 impl Context {
     fn grace(&self) -> Grace {
-        Grace { exit: self.limits.exit_wait, term: self.limits.term_wait }
+        Grace {
+            exit: self.limits.exit_wait,
+            term: self.limits.term_wait,
+        }
     }
 }
 

@@ -42,11 +42,18 @@ impl Peer for Relay {
         let declares_roots = self.declared.capabilities.contains("\"roots\"");
         Some(match method {
             "roots/list" if declares_roots => {
-                let roots: Vec<_> =
-                    self.declared.roots.iter().map(|uri| json!({ "uri": uri })).collect();
+                let roots: Vec<_> = self
+                    .declared
+                    .roots
+                    .iter()
+                    .map(|uri| json!({ "uri": uri }))
+                    .collect();
                 Ok(raw(&json!({ "roots": roots })))
             }
-            _ => Err(ErrorObject::new(METHOD_NOT_FOUND, format!("not supported: {method}"))),
+            _ => Err(ErrorObject::new(
+                METHOD_NOT_FOUND,
+                format!("not supported: {method}"),
+            )),
         })
     }
 

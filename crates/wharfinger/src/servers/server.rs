@@ -35,7 +35,11 @@ pub(super) enum State {
     Starting,
     Running(Arc<Live>),
     /// It ended unasked; the first to see it tells its agent.
-    Exited { exit: Exit, stderr: Vec<String>, told: Arc<AtomicBool> },
+    Exited {
+        exit: Exit,
+        stderr: Vec<String>,
+        told: Arc<AtomicBool>,
+    },
     Failed(StartError),
 }
 
@@ -46,7 +50,9 @@ impl State {
             Self::Starting => Status::Starting,
             Self::Running(live) => Status::Running { pid: live.pid },
             Self::Exited { exit, .. } => Status::Exited { exit: *exit },
-            Self::Failed(error) => Status::Failed { reason: error.to_string() },
+            Self::Failed(error) => Status::Failed {
+                reason: error.to_string(),
+            },
         }
     }
 }
@@ -150,16 +156,18 @@ impl Server {
                 let (stderr, audience) = (self.stderr.clone(), self.audience.clone());
                 let cancel = self.context.stop.child_token();
                 let cancelled = cancel.clone();
-                let starting = async move {
-                    connect(&context, &spec, &stderr, &audience, &cancelled).await
-                };
+                let starting =
+                    async move { connect(&context, &spec, &stderr, &audience, &cancelled).await };
                 self.phase = Phase::Starting(Box::pin(starting), cancel);
             }
         }
     }
 
     fn started(&mut self, result: Result<Started, StartError>) {
-        let answer = result.as_ref().map(|started| started.live.clone()).map_err(Clone::clone);
+        let answer = result
+            .as_ref()
+            .map(|started| started.live.clone())
+            .map_err(Clone::clone);
         match result {
             Ok(started) => {
                 let live = started.live.clone();
@@ -220,23 +228,47 @@ impl Server {
 
     /// It ended unasked. What it left behind is ended before anybody is told.
     async fn exited(&mut self, exit: Exit) {
-        let Phase::Up(mut up) = std::mem::replace(&mut self.phase, Phase::Down) else { return };
+        let Phase::Up(mut up) = std::mem::replace(&mut self.phase, Phase::Down) else {
+            return;
+        };
         up.started.live.activity.stop();
-        up.started.process.stop(Grace { exit: Duration::ZERO, ..self.context.grace() }).await;
+        up.started
+            .process
+            .stop(Grace {
+                exit: Duration::ZERO,
+                ..self.context.grace()
+            })
+            .await;
         // Its last words may still be in the pipe.
-        timeout(Duration::from_millis(500), &mut up.started.drained).await.ok();
+        timeout(Duration::from_millis(500), &mut up.started.drained)
+            .await
+            .ok();
         let stderr = self.stderr.tail(TAIL);
         tracing::warn!(server = %self.spec.name, %exit, "exited unasked");
-        self.publish(State::Exited { exit, stderr, told: Arc::default() });
+        self.publish(State::Exited {
+            exit,
+            stderr,
+            told: Arc::default(),
+        });
         // Only now do calls in flight end, so that they find out how.
         up.started.live.connection.abandon();
     }
 
     async fn closed(&mut self) {
-        let Phase::Up(up) = &mut self.phase else { return };
+        let Phase::Up(up) = &mut self.phase else {
+            return;
+        };
         let exit = match timeout(Duration::from_secs(1), up.started.process.wait()).await {
             Ok(exit) => exit,
-            Err(_) => up.started.process.stop(Grace { exit: Duration::ZERO, ..self.context.grace() }).await,
+            Err(_) => {
+                up.started
+                    .process
+                    .stop(Grace {
+                        exit: Duration::ZERO,
+                        ..self.context.grace()
+                    })
+                    .await
+            }
         };
         self.exited(exit).await;
     }
@@ -295,11 +327,15 @@ impl Up {
 fn subscribe(live: &Live) -> Option<Call> {
     let capabilities = Object::from_raw(&live.description.capabilities).ok()?;
     let tools = capabilities.object("tools")?;
-    let tells = tools.get("listChanged").is_some_and(|value| value.get() == "true");
+    let tells = tools
+        .get("listChanged")
+        .is_some_and(|value| value.get() == "true");
     if !live.description.version.is_modern() || !tells {
         return None;
     }
     let wanted = raw(&json!({ "notifications": { "toolsListChanged": true } }));
     let params = live.params(Some(&wanted), None);
-    live.connection.call("subscriptions/listen", params.as_deref(), false).ok()
+    live.connection
+        .call("subscriptions/listen", params.as_deref(), false)
+        .ok()
 }

@@ -17,7 +17,10 @@ pub struct Lines {
 impl Lines {
     /// Keeps this many.
     pub fn new(limit: usize) -> Self {
-        Self { kept: Arc::default(), limit }
+        Self {
+            kept: Arc::default(),
+            limit,
+        }
     }
 
     /// Adds one, and lets the oldest go when there are too many.
@@ -32,7 +35,10 @@ impl Lines {
     /// The last `count`, oldest first.
     pub fn tail(&self, count: usize) -> Vec<String> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().skip(kept.len().saturating_sub(count)).cloned().collect()
+        kept.iter()
+            .skip(kept.len().saturating_sub(count))
+            .cloned()
+            .collect()
     }
 }
 
@@ -46,7 +52,9 @@ pub(super) async fn drain(
     let mut reader = BufReader::new(stderr);
     let mut line = vec![];
     loop {
-        let Ok(piece) = reader.fill_buf().await else { break };
+        let Ok(piece) = reader.fill_buf().await else {
+            break;
+        };
         if piece.is_empty() {
             break;
         }

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 /// also once more, since servers put JSON into the text of JSON.
 pub(super) fn escaped(secret: &str) -> BTreeSet<String> {
     let once: BTreeSet<String> = encoders().iter().map(|encode| encode(secret)).collect();
-    let twice = once.iter().flat_map(|form| encoders().map(|encode| encode(form)));
+    let twice = once
+        .iter()
+        .flat_map(|form| encoders().map(|encode| encode(form)));
     twice.chain(once.clone()).collect()
 }
 

@@ -22,7 +22,10 @@ pub(super) fn redact(text: &[u8], known: &AhoCorasick) -> Vec<u8> {
                 }
             }
             byte if is_scalar(byte) => {
-                let length = text[at..].iter().take_while(|byte| is_scalar(**byte)).count();
+                let length = text[at..]
+                    .iter()
+                    .take_while(|byte| is_scalar(**byte))
+                    .count();
                 let scalar = &text[at..at + length];
                 if known.is_match(scalar) {
                     out.extend([b"\"", REDACTED.as_bytes(), b"\""].concat());

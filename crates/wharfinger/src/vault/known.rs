@@ -15,8 +15,16 @@ const NAMES: &[&str] = &[
 
 /// Variables known by what their names are made of, each after a start or `_` and before an end or `_`.
 const WORDS: &[&str] = &[
-    "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL",
-    "CREDENTIALS", "PAT",
+    "TOKEN",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "APIKEY",
+    "CREDENTIAL",
+    "CREDENTIALS",
+    "PAT",
 ];
 
 /// Endings, with the `_` before them.
@@ -48,8 +56,12 @@ fn like(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_ascii_uppercase(), name.to_ascii_uppercase());
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
     for part in parts {
         match rest.find(part) {
             Some(at) => rest = &rest[at + part.len()..],
@@ -66,19 +78,37 @@ mod tests {
     #[test]
     fn v18_secrets_are_known_by_their_names() {
         for name in [
-            "TELEGRAM_BOT_TOKEN", "OPENAI_API_KEY", "github_token", "MY_SECRET_VALUE", "DB_PASSWORD",
-            "GH_PAT", "AWS_ACCESS_KEY_ID", "SENTRY_DSN", "NPM_TOKEN",
+            "TELEGRAM_BOT_TOKEN",
+            "OPENAI_API_KEY",
+            "github_token",
+            "MY_SECRET_VALUE",
+            "DB_PASSWORD",
+            "GH_PAT",
+            "AWS_ACCESS_KEY_ID",
+            "SENTRY_DSN",
+            "NPM_TOKEN",
         ] {
             assert!(is_secret_name(name), "{name}");
         }
-        for name in ["PATH", "HOME", "TOKENIZER", "KEYBOARD", "PATTERN", "LC_ALL", "SSH_AUTH_SOCK", "COMPAT"] {
+        for name in [
+            "PATH",
+            "HOME",
+            "TOKENIZER",
+            "KEYBOARD",
+            "PATTERN",
+            "LC_ALL",
+            "SSH_AUTH_SOCK",
+            "COMPAT",
+        ] {
             assert!(!is_secret_name(name), "{name}");
         }
     }
 
     #[test]
     fn the_owner_adds_names_and_patterns() {
-        let names = SecretNames { more: vec!["CORP_*".into(), "EXACT".into(), "A*B*C".into()] };
+        let names = SecretNames {
+            more: vec!["CORP_*".into(), "EXACT".into(), "A*B*C".into()],
+        };
         let check = |name: &str, expect: bool| assert_eq!(names.matches(name), expect, "{name}");
         check("corp_x", true);
         check("XCORP_x", false);

@@ -31,28 +31,44 @@ struct Known {
 impl Redactor {
     /// Knows these values; those shorter than 8 bytes are left out. The longest match wins.
     pub fn new(secrets: &[Secret]) -> Self {
-        let long = secrets.iter().map(Secret::open).filter(|secret| secret.len() >= SHORTEST);
+        let long = secrets
+            .iter()
+            .map(Secret::open)
+            .filter(|secret| secret.len() >= SHORTEST);
         let secrets: Vec<&String> = long.collect();
         if secrets.is_empty() {
             return Self(None);
         }
-        let mut escaped: Vec<String> =
-            secrets.iter().flat_map(|secret| forms::escaped(secret)).collect();
+        let mut escaped: Vec<String> = secrets
+            .iter()
+            .flat_map(|secret| forms::escaped(secret))
+            .collect();
         escaped.sort();
         escaped.dedup();
         let raw = secrets.iter().map(|secret| (*secret).clone());
         // Lines of a secret of several lines appear one by one in logs.
-        let lines = secrets.iter().flat_map(|secret| secret.lines()).filter(|l| l.len() >= SHORTEST);
-        let mut text: Vec<String> =
-            raw.chain(lines.map(str::to_owned)).chain(escaped.iter().cloned()).collect();
+        let lines = secrets
+            .iter()
+            .flat_map(|secret| secret.lines())
+            .filter(|l| l.len() >= SHORTEST);
+        let mut text: Vec<String> = raw
+            .chain(lines.map(str::to_owned))
+            .chain(escaped.iter().cloned())
+            .collect();
         text.sort();
         text.dedup();
         let longest = text.iter().map(String::len).max().unwrap_or(0);
         let build = |patterns: &[String]| {
-            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(patterns)
+            AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(patterns)
         };
         match (build(&text), build(&escaped)) {
-            (Ok(text), Ok(json)) => Self(Some(Arc::new(Known { text, json, longest }))),
+            (Ok(text), Ok(json)) => Self(Some(Arc::new(Known {
+                text,
+                json,
+                longest,
+            }))),
             // Only patterns of many gigabytes fail to build.
             _ => Self(None),
         }
@@ -85,7 +101,10 @@ impl Redactor {
 
     /// For bytes that come in pieces; a secret cut in two is found.
     pub fn stream(&self) -> Stream {
-        Stream { redactor: self.clone(), held: vec![] }
+        Stream {
+            redactor: self.clone(),
+            held: vec![],
+        }
     }
 }
 
@@ -99,7 +118,9 @@ pub struct Stream {
 impl Stream {
     /// Takes the next piece, gives what can be told to be clean.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        let Some(known) = self.redactor.0.clone() else { return piece.to_vec() };
+        let Some(known) = self.redactor.0.clone() else {
+            return piece.to_vec();
+        };
         self.held.extend(piece);
         // A match that starts before this is whole: the longest one would be in view.
         let decided = (self.held.len() + 1).saturating_sub(known.longest);
@@ -130,13 +151,18 @@ mod tests {
     use super::*;
 
     fn redactor(secrets: &[&str]) -> Redactor {
-        let secrets: Vec<_> = secrets.iter().map(|s| Secret::new((*s).to_owned())).collect();
+        let secrets: Vec<_> = secrets
+            .iter()
+            .map(|s| Secret::new((*s).to_owned()))
+            .collect();
         Redactor::new(&secrets)
     }
 
     fn json(secrets: &[&str], value: &str) -> String {
         let raw = RawValue::from_string(value.to_owned()).unwrap();
-        redactor(secrets).json(&raw).map_or_else(|| value.to_owned(), |raw| raw.get().to_owned())
+        redactor(secrets)
+            .json(&raw)
+            .map_or_else(|| value.to_owned(), |raw| raw.get().to_owned())
     }
 
     #[test]
@@ -145,12 +171,24 @@ mod tests {
             assert_eq!(redactor(secrets).text(text), expect);
         };
         check(&["sk-12345678"], "key sk-12345678!", "key [REDACTED]!");
-        check(&["sk-12345678", "sk-12345678-more"], "sk-12345678-more", "[REDACTED]");
+        check(
+            &["sk-12345678", "sk-12345678-more"],
+            "sk-12345678-more",
+            "[REDACTED]",
+        );
         check(&["short"], "short", "short");
         check(&["12345678"], "12345678", "[REDACTED]");
         check(&[], "anything", "anything");
-        check(&["line-one\nline-two!"], "saw line-two! here", "saw [REDACTED] here");
-        check(&["qu\"ote-secret"], r#"{"a":"qu\"ote-secret"}"#, r#"{"a":"[REDACTED]"}"#);
+        check(
+            &["line-one\nline-two!"],
+            "saw line-two! here",
+            "saw [REDACTED] here",
+        );
+        check(
+            &["qu\"ote-secret"],
+            r#"{"a":"qu\"ote-secret"}"#,
+            r#"{"a":"[REDACTED]"}"#,
+        );
     }
 
     #[test]
@@ -160,22 +198,57 @@ mod tests {
             assert_eq!(got, expect);
             serde_json::from_str::<serde_json::Value>(&got).unwrap();
         };
-        check(&["secret-value"], r#"{"a":"x secret-value y"}"#, r#"{"a":"x [REDACTED] y"}"#);
-        check(&["secret-value"], r#"{"secret-value":1}"#, r#"{"[REDACTED]":1}"#);
-        check(&["12345678"], r#"{"n":12345678,"m":1234567}"#, r#"{"n":"[REDACTED]","m":1234567}"#);
+        check(
+            &["secret-value"],
+            r#"{"a":"x secret-value y"}"#,
+            r#"{"a":"x [REDACTED] y"}"#,
+        );
+        check(
+            &["secret-value"],
+            r#"{"secret-value":1}"#,
+            r#"{"[REDACTED]":1}"#,
+        );
+        check(
+            &["12345678"],
+            r#"{"n":12345678,"m":1234567}"#,
+            r#"{"n":"[REDACTED]","m":1234567}"#,
+        );
         check(&["12345678"], r#"[-0.12345678e9]"#, r#"["[REDACTED]"]"#);
-        check(&["a\"b\\c/dé\n!"], r#"{"a":"a\"b\\c/dé\n!"}"#, r#"{"a":"[REDACTED]"}"#);
-        check(&["a\"b\\c/dé\n!"], r#"{"a":"a\"b\\c\/d\u00e9\n!"}"#, r#"{"a":"[REDACTED]"}"#);
-        check(&["se\"cret-x"], r#"{"t":"{\"k\":\"se\\\"cret-x\"}"}"#, r#"{"t":"{\"k\":\"[REDACTED]\"}"}"#);
-        check(&["\",\"type\":\""], r#"{"a":"b","type":"c"}"#, r#"{"a":"b","type":"c"}"#);
-        check(&["\",\"type\":\""], r#"{"a":"\",\"type\":\""}"#, r#"{"a":"[REDACTED]"}"#);
+        check(
+            &["a\"b\\c/dé\n!"],
+            r#"{"a":"a\"b\\c/dé\n!"}"#,
+            r#"{"a":"[REDACTED]"}"#,
+        );
+        check(
+            &["a\"b\\c/dé\n!"],
+            r#"{"a":"a\"b\\c\/d\u00e9\n!"}"#,
+            r#"{"a":"[REDACTED]"}"#,
+        );
+        check(
+            &["se\"cret-x"],
+            r#"{"t":"{\"k\":\"se\\\"cret-x\"}"}"#,
+            r#"{"t":"{\"k\":\"[REDACTED]\"}"}"#,
+        );
+        check(
+            &["\",\"type\":\""],
+            r#"{"a":"b","type":"c"}"#,
+            r#"{"a":"b","type":"c"}"#,
+        );
+        check(
+            &["\",\"type\":\""],
+            r#"{"a":"\",\"type\":\""}"#,
+            r#"{"a":"[REDACTED]"}"#,
+        );
     }
 
     #[test]
     fn nothing_found_costs_no_copy() {
         let raw = RawValue::from_string("{\"a\":1}".into()).unwrap();
         assert!(redactor(&["secret-value"]).json(&raw).is_none());
-        assert!(matches!(redactor(&["secret-value"]).text("abc"), Cow::Borrowed("abc")));
+        assert!(matches!(
+            redactor(&["secret-value"]).text("abc"),
+            Cow::Borrowed("abc")
+        ));
     }
 
     #[test]

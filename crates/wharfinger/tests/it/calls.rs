@@ -29,7 +29,10 @@ async fn v47_v48_v49_lists_come_in_order_and_clashes_are_skipped() {
     }))
     .await;
     let session = yard.session("s");
-    assert_eq!(names(&session).await, ["read_file", "b", "a", "x_Read_File"]);
+    assert_eq!(
+        names(&session).await,
+        ["read_file", "b", "a", "x_Read_File"]
+    );
     assert_eq!(session.known_tools().warnings.len(), 1);
     yard.close().await;
 }
@@ -44,7 +47,11 @@ async fn v44_names_stay_over_restarts_and_listing_orders() {
     let yard = Yard::at(home, servers(&["tool=a_b", "tool=a.b"]), json!({}), host()).await;
     let session = yard.session("s");
     assert_eq!(names(&session).await, ["a_b_2", "a_b"]);
-    assert!(say(&session, "a_b", json!({})).await.starts_with("called a.b"));
+    assert!(
+        say(&session, "a_b", json!({}))
+            .await
+            .starts_with("called a.b")
+    );
     yard.close().await;
 }
 
@@ -61,11 +68,21 @@ async fn overlap(parallel: bool) -> bool {
         tokio::spawn(async move { call(&session, "work", json!({})).await.is_ok() })
     });
     let calls = || {
-        yard.home.lines("lines").iter().filter(|line| line.contains("tools/call")).count()
+        yard.home
+            .lines("lines")
+            .iter()
+            .filter(|line| line.contains("tools/call"))
+            .count()
     };
-    poll_until("the first call to arrive", tokio::time::sleep, || calls() > 0).await;
+    poll_until("the first call to arrive", tokio::time::sleep, || {
+        calls() > 0
+    })
+    .await;
     if parallel {
-        poll_until("the second call to arrive too", tokio::time::sleep, || calls() == 2).await;
+        poll_until("the second call to arrive too", tokio::time::sleep, || {
+            calls() == 2
+        })
+        .await;
     }
     let overlapped = calls() == 2;
     yard.home.write("gate", "");
@@ -85,19 +102,36 @@ async fn v50_calls_run_one_at_a_time_unless_parallel() {
 #[tokio::test(flavor = "multi_thread")]
 async fn v61_v63_death_in_a_call_is_told_once_and_the_next_call_starts_afresh() {
     let home = Home::new();
-    let (count, record) =
-        (Yard::mode(&home, "count-starts", "starts"), Yard::mode(&home, "record", "lines"));
-    let entry = fake(&["crash-after=2", "stderr=last words", &count, &record], json!({}));
+    let (count, record) = (
+        Yard::mode(&home, "count-starts", "starts"),
+        Yard::mode(&home, "record", "lines"),
+    );
+    let entry = fake(
+        &["crash-after=2", "stderr=last words", &count, &record],
+        json!({}),
+    );
     let yard = Yard::at(home, json!({ "s": entry }), json!({}), host()).await;
     let session = yard.session("s");
     assert_eq!(say(&session, "work", json!({})).await, "ok 1");
-    let error = call(&session, "work", json!({})).await.unwrap_err().to_string();
+    let error = call(&session, "work", json!({}))
+        .await
+        .unwrap_err()
+        .to_string();
     let expect = "s: the MCP server exited (code 42). It restarts on the next call; its state was lost.\nIts standard error ends with:\n";
     assert!(error.starts_with(expect), "{error}");
     assert!(error.contains("last words"), "{error}");
-    assert_eq!(say(&session, "work", json!({})).await, "ok 1", "a new process");
+    assert_eq!(
+        say(&session, "work", json!({})).await,
+        "ok 1",
+        "a new process"
+    );
     assert_eq!(starts(&yard.home, "starts"), 3, "discovery and two");
-    let sent = yard.home.lines("lines").iter().filter(|l| l.contains("tools/call")).count();
+    let sent = yard
+        .home
+        .lines("lines")
+        .iter()
+        .filter(|l| l.contains("tools/call"))
+        .count();
     assert_eq!(sent, 3, "V63: the failed call was not sent again");
     yard.close().await;
 }
@@ -113,8 +147,14 @@ async fn v61_v62_death_between_calls_is_told_by_the_next_call() {
         matches!(yard.wharf.reports(&agent)[0].status, Status::Exited { .. })
     })
     .await;
-    let error = call(&session, "pid", json!({})).await.unwrap_err().to_string();
-    assert!(error.starts_with("s: the MCP server exited (killed by signal 9, SIGKILL)."), "{error}");
+    let error = call(&session, "pid", json!({}))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("s: the MCP server exited (killed by signal 9, SIGKILL)."),
+        "{error}"
+    );
     let next: u32 = say(&session, "pid", json!({})).await.parse().unwrap();
     assert_ne!(pid, next);
     yard.close().await;
@@ -131,7 +171,13 @@ async fn v62_a_browser_loses_browser_state() {
     let yard = Yard::with_config(json!({}), config).await;
     assert!(yard.wharf.config().server("playwright").unwrap().browser);
     let error = wharfinger::servers::CallError::Exited {
-        server: yard.wharf.config().server("playwright").unwrap().name.clone(),
+        server: yard
+            .wharf
+            .config()
+            .server("playwright")
+            .unwrap()
+            .name
+            .clone(),
         exit: wharfinger::model::Exit::Code(1),
         browser: true,
         stderr: vec![],
@@ -152,8 +198,14 @@ async fn v64_a_call_that_takes_too_long_is_cancelled_and_the_process_stays() {
     let yard = Yard::at(home, json!({ "s": entry }), json!({}), host()).await;
     let session = yard.session("s");
     let said = say(&session, "pid", json!({})).await;
-    assert_eq!(said, "refused: s: the call took longer than 0.3 s and was cancelled");
-    poll_until("the server to be told", tokio::time::sleep, || !yard.home.lines("cancelled").is_empty()).await;
+    assert_eq!(
+        said,
+        "refused: s: the call took longer than 0.3 s and was cancelled"
+    );
+    poll_until("the server to be told", tokio::time::sleep, || {
+        !yard.home.lines("cancelled").is_empty()
+    })
+    .await;
     let status = |yard: &Yard| yard.wharf.reports(session.agent())[0].status.clone();
     let before = status(&yard);
     assert!(matches!(before, Status::Running { .. }), "{before:?}");
@@ -182,14 +234,25 @@ async fn v65_v66_a_dropped_call_is_cancelled_and_its_late_answer_dropped() {
     names(&session).await;
     let called = session.clone();
     let calling = tokio::spawn(async move { call(&called, "work", json!({})).await });
-    let arrived = || yard.home.lines("lines").iter().any(|line| line.contains("tools/call"));
+    let arrived = || {
+        yard.home
+            .lines("lines")
+            .iter()
+            .any(|line| line.contains("tools/call"))
+    };
     poll_until("the call to arrive", tokio::time::sleep, arrived).await;
     let at = Instant::now();
     calling.abort();
-    poll_until("the server to be told", tokio::time::sleep, || !yard.home.lines("cancelled").is_empty()).await;
+    poll_until("the server to be told", tokio::time::sleep, || {
+        !yard.home.lines("cancelled").is_empty()
+    })
+    .await;
     assert!(at.elapsed() < Duration::from_secs(5));
     let lines = yard.home.lines("lines");
-    let call = lines.iter().find(|line| line.contains("tools/call")).unwrap();
+    let call = lines
+        .iter()
+        .find(|line| line.contains("tools/call"))
+        .unwrap();
     let call: serde_json::Value = serde_json::from_str(call).unwrap();
     assert_eq!(yard.home.lines("cancelled"), [call["id"].to_string()]);
     yard.close().await;
@@ -235,9 +298,15 @@ async fn an_unknown_tool_is_explained() {
     .await;
     let session = yard.session("s");
     let said = say(&session, "raed_file", json!({})).await;
-    assert!(said.contains("there is no tool `raed_file`; did you mean `read_file`?"), "{said}");
+    assert!(
+        said.contains("there is no tool `raed_file`; did you mean `read_file`?"),
+        "{said}"
+    );
     assert!(said.contains("off: this MCP server is disabled"), "{said}");
-    assert!(said.contains("dead: this MCP server is not available: it exited (code 1)"), "{said}");
+    assert!(
+        said.contains("dead: this MCP server is not available: it exited (code 1)"),
+        "{said}"
+    );
     yard.close().await;
 }
 
@@ -246,22 +315,38 @@ async fn too_many_waiting_calls_are_refused() {
     let home = Home::new();
     let gate = Yard::mode(&home, "wait-for", "gate");
     let config = json!({ "daemon": { "maxQueuedCalls": 1 } });
-    let yard = Yard::at(home, json!({ "s": fake(&[&gate], json!({})) }), config, host()).await;
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&[&gate], json!({})) }),
+        config,
+        host(),
+    )
+    .await;
     let session = yard.session("s");
     names(&session).await;
     let calls: Vec<_> = (0..3)
         .map(|_| {
             let session = session.clone();
-            tokio::spawn(async move { call(&session, "work", json!({})).await.map_err(|e| e.to_string()) })
+            tokio::spawn(async move {
+                call(&session, "work", json!({}))
+                    .await
+                    .map_err(|e| e.to_string())
+            })
         })
         .collect();
-    poll_until("one to be refused", tokio::time::sleep, || calls.iter().any(tokio::task::JoinHandle::is_finished)).await;
+    poll_until("one to be refused", tokio::time::sleep, || {
+        calls.iter().any(tokio::task::JoinHandle::is_finished)
+    })
+    .await;
     yard.home.write("gate", "");
     let mut refused = vec![];
     for call in calls {
         refused.extend(call.await.unwrap().err());
     }
-    assert_eq!(refused, ["s: 1 calls are waiting for this MCP server already; try again later"]);
+    assert_eq!(
+        refused,
+        ["s: 1 calls are waiting for this MCP server already; try again later"]
+    );
     yard.close().await;
 }
 
@@ -276,10 +361,19 @@ async fn nothing_a_server_answers_hangs_or_breaks_the_session() {
         ("dup-reply", "ok 1"),
         ("batch-reply", "ok 1"),
         ("error-as-result", "Error: it failed"),
-        ("invalid-json-reply", "refused: s: the reply could not be read"),
+        (
+            "invalid-json-reply",
+            "refused: s: the reply could not be read",
+        ),
         ("nan", "refused: s: the reply could not be read"),
-        ("truncated-reply", "refused: s: the MCP server exited (code 3)"),
-        ("crash-mid-line", "refused: s: the MCP server exited (code 41)"),
+        (
+            "truncated-reply",
+            "refused: s: the MCP server exited (code 3)",
+        ),
+        (
+            "crash-mid-line",
+            "refused: s: the MCP server exited (code 41)",
+        ),
         ("error-no-message", "refused:"),
         ("big-int", "ok 1"),
         ("huge=3000000", "xxxx"),
@@ -291,14 +385,20 @@ async fn nothing_a_server_answers_hangs_or_breaks_the_session() {
         ("discover-error=-32602", "ok 1"),
         ("discover-error=-32001", "ok 1"),
     ] {
-        let entry = fake(&[mode], json!({ "callTimeoutSeconds": 10, "startupTimeoutSeconds": 10 }));
+        let entry = fake(
+            &[mode],
+            json!({ "callTimeoutSeconds": 10, "startupTimeoutSeconds": 10 }),
+        );
         let yard = Yard::with_config(json!({ "s": entry }), quick()).await;
         let session = yard.session("s");
         let said = say(&session, "work", json!({})).await;
         let shown: String = said.chars().take(200).collect();
         assert!(said.starts_with(expect), "{mode}: {shown}");
         let again = say(&session, "work", json!({})).await;
-        assert!(again.starts_with(expect) || again.starts_with("ok"), "{mode} again");
+        assert!(
+            again.starts_with(expect) || again.starts_with("ok"),
+            "{mode} again"
+        );
         yard.close().await;
     }
 }
@@ -308,7 +408,10 @@ async fn answers_under_a_wrong_id_time_out() {
     let entry = fake(&["wrong-id"], json!({ "callTimeoutSeconds": 0.3 }));
     let yard = Yard::with_config(json!({ "s": entry }), quick()).await;
     let said = say(&yard.session("s"), "work", json!({})).await;
-    assert_eq!(said, "refused: s: the call took longer than 0.3 s and was cancelled");
+    assert_eq!(
+        said,
+        "refused: s: the call took longer than 0.3 s and was cancelled"
+    );
     yard.close().await;
 }
 
@@ -330,8 +433,14 @@ async fn payloads_pass_through_unchanged() {
     let session = yard.session("s");
     names(&session).await;
     let result = call(&session, "work", json!({})).await.unwrap();
-    assert_eq!(result["structuredContent"]["v"].to_string(), "1.1805916207174113e+21", "as a float here");
-    let params = serde_json::value::RawValue::from_string(r#"{"name":"work","arguments":{}}"#.into()).unwrap();
+    assert_eq!(
+        result["structuredContent"]["v"].to_string(),
+        "1.1805916207174113e+21",
+        "as a float here"
+    );
+    let params =
+        serde_json::value::RawValue::from_string(r#"{"name":"work","arguments":{}}"#.into())
+            .unwrap();
     let raw = session
         .call(
             wharfinger::ToolCall {

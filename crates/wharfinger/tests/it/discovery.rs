@@ -21,7 +21,11 @@ async fn v51_it_happens_once_in_a_directory_of_its_own_and_survives_a_restart() 
     let home = yard.close().await;
     let yard = Yard::at(home, servers, json!({}), host()).await;
     assert_eq!(names(&yard.session("a")).await.len(), 5);
-    assert_eq!(starts(&yard.home, "starts"), 1, "a restart starts no server to list tools");
+    assert_eq!(
+        starts(&yard.home, "starts"),
+        1,
+        "a restart starts no server to list tools"
+    );
     yard.close().await;
 }
 
@@ -40,10 +44,17 @@ async fn v51_the_directory_is_temporary_and_not_the_workspace() {
     let (workspace, cwd) = lines[0].split_once(' ').unwrap();
     assert_eq!(workspace, cwd);
     assert!(workspace.contains("wharfinger-discovery-"), "{workspace}");
-    poll_until("the directory to be removed", tokio::time::sleep, || !std::path::Path::new(workspace).exists()).await;
+    poll_until("the directory to be removed", tokio::time::sleep, || {
+        !std::path::Path::new(workspace).exists()
+    })
+    .await;
     let cwd = say(&session, "cwd", json!({})).await;
     let expect = yard.wharf.workspace(session.agent());
-    assert_eq!(cwd, expect.display().to_string(), "V57: a call's process runs in the workspace");
+    assert_eq!(
+        cwd,
+        expect.display().to_string(),
+        "V57: a call's process runs in the workspace"
+    );
     yard.close().await;
 }
 
@@ -51,7 +62,13 @@ async fn v51_the_directory_is_temporary_and_not_the_workspace() {
 async fn v52_many_sessions_share_one_attempt() {
     let home = Home::new();
     let count = Yard::mode(&home, "count-starts", "starts");
-    let yard = Yard::at(home, json!({ "s": fake(&["slow-init=0.2", &count], json!({})) }), json!({}), host()).await;
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&["slow-init=0.2", &count], json!({})) }),
+        json!({}),
+        host(),
+    )
+    .await;
     let listing: Vec<_> = (0..20)
         .map(|n| {
             let session = yard.session(&format!("s{n}"));
@@ -85,8 +102,13 @@ async fn v53_a_failure_is_shown_and_not_tried_again_at_once() {
     assert_eq!(names(&session).await, ["x"]);
     assert_eq!(starts(&yard.home, "starts"), once, "not within a minute");
     let report = yard.wharf.reports(session.agent()).remove(0);
-    let Status::Failed { reason } = &report.status else { panic!("{report:?}") };
-    assert!(reason.starts_with("it exited (code 7) before it was ready"), "{reason}");
+    let Status::Failed { reason } = &report.status else {
+        panic!("{report:?}")
+    };
+    assert!(
+        reason.starts_with("it exited (code 7) before it was ready"),
+        "{reason}"
+    );
     assert!(reason.contains("BAD_API_KEY"), "its own words: {reason}");
     assert!(session.instructions().contains("- bad: it exited (code 7)"));
     // The owner need not wait.
@@ -100,10 +122,16 @@ async fn v53_a_failure_is_shown_and_not_tried_again_at_once() {
 async fn v53_every_way_to_fail_has_its_reason() {
     for (mode, expect) in [
         ("init-error", "it could not be initialized: not today"),
-        ("init-bad-version", "it could not be initialized: the server wants protocol version \"1999-01-01\""),
+        (
+            "init-bad-version",
+            "it could not be initialized: the server wants protocol version \"1999-01-01\"",
+        ),
         ("never-init", "it was not ready within 1 s"),
         ("no-reply-to-list", "it was not ready within 1 s"),
-        ("die-before-init=7", "it exited (code 7) before it was ready"),
+        (
+            "die-before-init=7",
+            "it exited (code 7) before it was ready",
+        ),
     ] {
         let entry = fake(&[mode], json!({ "startupTimeoutSeconds": 1 }));
         let config = json!({ "daemon": { "exitWaitSeconds": 0.3, "termWaitSeconds": 0.3, "probeWaitSeconds": 0.2 } });
@@ -117,21 +145,36 @@ async fn v53_every_way_to_fail_has_its_reason() {
         "d": { "command": "/proc/self/maps" },
     }))
     .await;
-    assert_eq!(yard.wharf.discover("s").await.unwrap_err(), "`no-such-program-here` was not found");
+    assert_eq!(
+        yard.wharf.discover("s").await.unwrap_err(),
+        "`no-such-program-here` was not found"
+    );
     let error = yard.wharf.discover("d").await.unwrap_err();
-    assert!(error.starts_with("`/proc/self/maps` may not be run: "), "{error}");
+    assert!(
+        error.starts_with("`/proc/self/maps` may not be run: "),
+        "{error}"
+    );
     yard.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v54_servers_are_asked_at_the_same_time() {
     let servers: serde_json::Map<String, serde_json::Value> = (0..8)
-        .map(|n| (format!("s{n}"), fake(&["slow-init=0.5", &format!("tool=t{n}")], json!({}))))
+        .map(|n| {
+            (
+                format!("s{n}"),
+                fake(&["slow-init=0.5", &format!("tool=t{n}")], json!({})),
+            )
+        })
         .collect();
     let yard = Yard::new(servers.into()).await;
     let at = Instant::now();
     assert_eq!(names(&yard.session("s")).await.len(), 8);
-    assert!(at.elapsed() < Duration::from_millis(8 * 500), "{:?}", at.elapsed());
+    assert!(
+        at.elapsed() < Duration::from_millis(8 * 500),
+        "{:?}",
+        at.elapsed()
+    );
     yard.close().await;
 }
 
@@ -150,7 +193,13 @@ async fn v55_a_list_does_not_wait_for_ever_and_what_is_late_joins() {
     let mut changes = yard.wharf.generation();
     assert_eq!(names(&session).await, ["now"]);
     changes
-        .wait_for(|_| session.known_tools().tools.iter().any(|tool| tool.name == "late"))
+        .wait_for(|_| {
+            session
+                .known_tools()
+                .tools
+                .iter()
+                .any(|tool| tool.name == "late")
+        })
         .await
         .unwrap();
     assert_eq!(names(&session).await, ["late", "now"]);
@@ -187,9 +236,21 @@ async fn odd_tools_do_not_blank_a_list() {
 async fn a_server_without_the_capability_has_no_tools_and_is_not_asked() {
     let home = Home::new();
     let record = Yard::mode(&home, "record", "lines");
-    let yard = Yard::at(home, json!({ "s": fake(&["no-tools-capability", &record], json!({})) }), json!({}), host()).await;
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&["no-tools-capability", &record], json!({})) }),
+        json!({}),
+        host(),
+    )
+    .await;
     assert!(names(&yard.session("s")).await.is_empty());
-    assert!(!yard.home.lines("lines").iter().any(|line| line.contains("tools/list")));
+    assert!(
+        !yard
+            .home
+            .lines("lines")
+            .iter()
+            .any(|line| line.contains("tools/list"))
+    );
     yard.close().await;
 }
 
@@ -201,7 +262,10 @@ async fn a_changed_list_refreshes_what_is_known_and_reaches_sessions() {
     let mut changes = yard.wharf.generation();
     changes.mark_unchanged();
     say(&session, "work", json!({})).await;
-    changes.wait_for(|_| session.known_tools().tools.len() == 6).await.unwrap();
+    changes
+        .wait_for(|_| session.known_tools().tools.len() == 6)
+        .await
+        .unwrap();
     yard.close().await;
 }
 
@@ -216,11 +280,17 @@ async fn a_list_that_differs_at_the_next_start_is_kept() {
     let changes = yard.wharf.generation();
     say(&session, "work", json!({})).await;
     let mut seen = changes;
-    seen.wait_for(|_| session.known_tools().list.get() != first).await.unwrap();
+    seen.wait_for(|_| session.known_tools().list.get() != first)
+        .await
+        .unwrap();
     let second = session.known_tools().list.get().to_owned();
     let home = yard.close().await;
     let yard = Yard::at(home, servers, json!({}), host()).await;
-    assert_eq!(yard.session("s").tools().await.list.get(), second, "after a restart too");
+    assert_eq!(
+        yard.session("s").tools().await.list.get(),
+        second,
+        "after a restart too"
+    );
     yard.close().await;
 }
 
@@ -228,7 +298,13 @@ async fn a_list_that_differs_at_the_next_start_is_kept() {
 async fn what_is_declared_is_part_of_what_is_known() {
     let home = Home::new();
     let count = Yard::mode(&home, "count-starts", "starts");
-    let yard = Yard::at(home, json!({ "s": fake(&[&count], json!({})) }), json!({}), host()).await;
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&[&count], json!({})) }),
+        json!({}),
+        host(),
+    )
+    .await;
     names(&yard.session("a")).await;
     let declared = Declared::with_roots(vec!["file:///x".into()]);
     names(&yard.session_as("default", "b", declared)).await;
@@ -247,7 +323,13 @@ async fn v25_prompt_sections_of_active_servers_are_told() {
     let session = yard.session("s");
     names(&session).await;
     let text = session.instructions();
-    assert!(text.starts_with("Use a wisely.\n\nThese MCP servers are not available"), "{text}");
-    assert!(text.contains("- b: ") && !text.contains("Never seen") && !text.contains("Off."), "{text}");
+    assert!(
+        text.starts_with("Use a wisely.\n\nThese MCP servers are not available"),
+        "{text}"
+    );
+    assert!(
+        text.contains("- b: ") && !text.contains("Never seen") && !text.contains("Off."),
+        "{text}"
+    );
     yard.close().await;
 }

@@ -19,7 +19,12 @@ fn with(more: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v18_v19_secrets_reach_only_the_server_that_copies_them() {
-    let host = with(&[("GITHUB_TOKEN", "ghp_12345678"), ("RANDOM_THING", "x"), ("LD_PRELOAD", ""), ("NODE_OPTIONS", "--x")]);
+    let host = with(&[
+        ("GITHUB_TOKEN", "ghp_12345678"),
+        ("RANDOM_THING", "x"),
+        ("LD_PRELOAD", ""),
+        ("NODE_OPTIONS", "--x"),
+    ]);
     let yard = Yard::with_host(
         json!({
             "one": fake(&["tool=env"], json!({"toolPrefix": "one_", "env": {"MINE": "${env:GITHUB_TOKEN}", "W": "${workspace}", "NONE": "${env:UNSET}"}})),
@@ -35,7 +40,10 @@ async fn v18_v19_secrets_reach_only_the_server_that_copies_them() {
     assert!(one["W"].ends_with("/workspaces/default"), "V13");
     let two = env(&yard, "two_env").await;
     for name in ["MINE", "GITHUB_TOKEN", "RANDOM_THING", "LD_PRELOAD"] {
-        assert!(!two.contains_key(name) && !(name != "MINE" && one.contains_key(name)), "{name}");
+        assert!(
+            !two.contains_key(name) && !(name != "MINE" && one.contains_key(name)),
+            "{name}"
+        );
     }
     assert!(!two.contains_key("NODE_OPTIONS"), "A197");
     assert!(!two.contains_key("HOME"), "V17");
@@ -48,19 +56,36 @@ async fn v18_v19_secrets_reach_only_the_server_that_copies_them() {
 async fn v18_discovery_gets_the_filtered_environment_too() {
     let home = wharfinger_testkit::Home::new();
     let file = home.file("env");
-    let script = format!("env > {}; exec {}", file.display(), wharfinger_testkit::fake_server().display());
+    let script = format!(
+        "env > {}; exec {}",
+        file.display(),
+        wharfinger_testkit::fake_server().display()
+    );
     let servers = json!({ "s": { "command": "sh", "args": ["-c", script] } });
-    let yard = Yard::at(home, servers, json!({}), with(&[("OPENAI_API_KEY", "sk-12345678")])).await;
+    let yard = Yard::at(
+        home,
+        servers,
+        json!({}),
+        with(&[("OPENAI_API_KEY", "sk-12345678")]),
+    )
+    .await;
     names(&yard.session("s")).await;
     let seen = yard.home.read("env");
-    assert!(seen.contains("PATH=") && !seen.contains("OPENAI_API_KEY"), "{seen}");
+    assert!(
+        seen.contains("PATH=") && !seen.contains("OPENAI_API_KEY"),
+        "{seen}"
+    );
     yard.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v20_known_secrets_are_redacted_at_every_exit() {
     let secret = "s3cr\"et/value-\\x";
-    let host = with(&[("MY_API_KEY", secret), ("TELEGRAM_BOT_TOKEN", "123456:telegram"), ("SHORT_TOKEN", "abc")]);
+    let host = with(&[
+        ("MY_API_KEY", secret),
+        ("TELEGRAM_BOT_TOKEN", "123456:telegram"),
+        ("SHORT_TOKEN", "abc"),
+    ]);
     let yard = Yard::with_host(
         json!({
             "s": fake(&[], json!({"env": {"K": "${env:MY_API_KEY}"}, "args": [format!("say=x {secret} 123456:telegram abc y"), format!("stderr=log {secret}"), "log=info"]})),
@@ -73,7 +98,10 @@ async fn v20_known_secrets_are_redacted_at_every_exit() {
     let session = yard.session("s");
     let said = say(&session, "work", json!({})).await;
     assert_eq!(said, "x [REDACTED] [REDACTED] abc y");
-    let result = call(&session, "echo", json!({"message": secret})).await.unwrap().to_string();
+    let result = call(&session, "echo", json!({"message": secret}))
+        .await
+        .unwrap()
+        .to_string();
     assert!(!result.contains("value-"), "{result}");
     let agent = session.agent().clone();
     let everything = format!(
@@ -86,9 +114,18 @@ async fn v20_known_secrets_are_redacted_at_every_exit() {
         session.instructions(),
         yard.wharf.reports(&agent),
     );
-    assert!(!everything.contains("123456:telegram") && !everything.contains("et/value"), "{everything}");
-    assert!(everything.contains("oops [REDACTED]"), "V73: stderr is shown, redacted: {everything}");
-    assert!(everything.contains("--key '[REDACTED]'") || everything.contains("--key [REDACTED]"), "{everything}");
+    assert!(
+        !everything.contains("123456:telegram") && !everything.contains("et/value"),
+        "{everything}"
+    );
+    assert!(
+        everything.contains("oops [REDACTED]"),
+        "V73: stderr is shown, redacted: {everything}"
+    );
+    assert!(
+        everything.contains("--key '[REDACTED]'") || everything.contains("--key [REDACTED]"),
+        "{everything}"
+    );
     yard.close().await;
 }
 
@@ -100,7 +137,13 @@ async fn a_server_may_ask_for_more_of_the_hosts_environment() {
     )
     .await;
     let seen = env(&yard, "env").await;
-    assert_eq!((seen.get("DOCKER_HOST").map(String::as_str), seen.get("OTHER")), (Some("unix:///d"), None));
+    assert_eq!(
+        (
+            seen.get("DOCKER_HOST").map(String::as_str),
+            seen.get("OTHER")
+        ),
+        (Some("unix:///d"), None)
+    );
     yard.close().await;
 }
 

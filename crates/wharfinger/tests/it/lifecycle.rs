@@ -10,13 +10,22 @@ use crate::yard::{Yard, call, fake, host, names, say, starts};
 async fn v57_listing_starts_nothing_and_the_first_call_does() {
     let home = Home::new();
     let count = Yard::mode(&home, "count-starts", "starts");
-    let yard = Yard::at(home, json!({ "s": fake(&[&count], json!({})) }), json!({}), host()).await;
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&[&count], json!({})) }),
+        json!({}),
+        host(),
+    )
+    .await;
     let session = yard.session("s");
     names(&session).await;
     yard.until_no_process().await;
     names(&session).await;
     assert_eq!(yard.processes().len(), 0);
-    assert_eq!(yard.wharf.reports(session.agent())[0].status, Status::NotStarted);
+    assert_eq!(
+        yard.wharf.reports(session.agent())[0].status,
+        Status::NotStarted
+    );
     say(&session, "work", json!({})).await;
     assert_eq!(yard.processes().len(), 1);
     assert_eq!(starts(&yard.home, "starts"), 2);
@@ -53,14 +62,27 @@ async fn v59_an_idle_server_stops_and_the_next_call_starts_it_quietly() {
     let count = Yard::mode(&home, "count-starts", "starts");
     let entry = fake(&[&count], json!({ "idleTimeoutSeconds": 0.2 }));
     let never = fake(&["tool=stay"], json!({ "idleTimeoutSeconds": 0 }));
-    let yard = Yard::at(home, json!({ "s": entry, "never": never }), json!({}), host()).await;
+    let yard = Yard::at(
+        home,
+        json!({ "s": entry, "never": never }),
+        json!({}),
+        host(),
+    )
+    .await;
     let session = yard.session("s");
     say(&session, "stay", json!({})).await;
     assert_eq!(say(&session, "work", json!({})).await, "ok 1");
     let report = |n: usize| yard.wharf.reports(session.agent())[n].status.clone();
-    poll_until("it to idle", tokio::time::sleep, || report(0) == Status::NotStarted).await;
+    poll_until("it to idle", tokio::time::sleep, || {
+        report(0) == Status::NotStarted
+    })
+    .await;
     assert!(matches!(report(1), Status::Running { .. }), "0 is never");
-    assert_eq!(say(&session, "work", json!({})).await, "ok 1", "no error tells of an idle stop");
+    assert_eq!(
+        say(&session, "work", json!({})).await,
+        "ok 1",
+        "no error tells of an idle stop"
+    );
     yard.close().await;
 }
 
@@ -69,9 +91,17 @@ async fn v60_the_end_of_a_session_stops_what_nobody_else_uses() {
     let yard = Yard::new(json!({ "s": fake(&[], json!({})) })).await;
     let (one, two) = (yard.session("one"), yard.session("two"));
     let first = say(&one, "pid", json!({})).await;
-    assert_eq!(say(&two, "pid", json!({})).await, first, "sessions that declare the same share");
+    assert_eq!(
+        say(&two, "pid", json!({})).await,
+        first,
+        "sessions that declare the same share"
+    );
     one.end().await;
-    assert_eq!(say(&two, "pid", json!({})).await, first, "somebody still uses it");
+    assert_eq!(
+        say(&two, "pid", json!({})).await,
+        first,
+        "somebody still uses it"
+    );
     two.end().await;
     assert!(!processes::alive(first.parse().unwrap()), "waited for");
     let three = yard.session("three");
@@ -111,12 +141,26 @@ async fn a_server_of_session_scope_is_never_shared() {
 #[tokio::test(flavor = "multi_thread")]
 async fn v68_agents_have_their_own_processes_in_their_own_workspaces() {
     let yard = Yard::new(json!({ "s": fake(&[], json!({})) })).await;
-    yard.wharf.add_agent(wharfinger::model::AgentName::new("other").unwrap()).await.unwrap();
+    yard.wharf
+        .add_agent(wharfinger::model::AgentName::new("other").unwrap())
+        .await
+        .unwrap();
     let one = yard.session("one");
     let two = yard.session_as("other", "two", Declared::default());
-    assert_ne!(say(&one, "pid", json!({})).await, say(&two, "pid", json!({})).await);
-    assert!(say(&one, "cwd", json!({})).await.ends_with("/workspaces/default"));
-    assert!(say(&two, "cwd", json!({})).await.ends_with("/workspaces/other"));
+    assert_ne!(
+        say(&one, "pid", json!({})).await,
+        say(&two, "pid", json!({})).await
+    );
+    assert!(
+        say(&one, "cwd", json!({}))
+            .await
+            .ends_with("/workspaces/default")
+    );
+    assert!(
+        say(&two, "cwd", json!({}))
+            .await
+            .ends_with("/workspaces/other")
+    );
     yard.close().await;
 }
 
@@ -130,8 +174,14 @@ async fn v14_cwd_is_the_workspace_or_relative_to_it() {
     .await;
     let session = yard.session("s");
     let workspace = yard.wharf.workspace(session.agent()).display().to_string();
-    assert_eq!(say(&session, "a_cwd", json!({})).await, format!("{workspace}/sub/dir"));
-    assert_eq!(say(&session, "b_cwd", json!({})).await, format!("{workspace}/w"));
+    assert_eq!(
+        say(&session, "a_cwd", json!({})).await,
+        format!("{workspace}/sub/dir")
+    );
+    assert_eq!(
+        say(&session, "b_cwd", json!({})).await,
+        format!("{workspace}/w")
+    );
     assert_eq!(say(&session, "c_cwd", json!({})).await, "/tmp");
     yard.close().await;
 }
@@ -140,12 +190,21 @@ async fn v14_cwd_is_the_workspace_or_relative_to_it() {
 async fn v12_a_disabled_server_is_not_started_and_keeps_its_name() {
     let home = Home::new();
     let count = Yard::mode(&home, "count-starts", "starts");
-    let yard = Yard::at(home, json!({ "s": fake(&[&count], json!({"enabled": false})) }), json!({}), host()).await;
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&[&count], json!({"enabled": false})) }),
+        json!({}),
+        host(),
+    )
+    .await;
     let session = yard.session("s");
     assert!(names(&session).await.is_empty());
     assert_eq!(starts(&yard.home, "starts"), 0);
     let report = yard.wharf.reports(session.agent()).remove(0);
-    assert_eq!((report.name.as_str(), report.status), ("s", Status::Disabled));
+    assert_eq!(
+        (report.name.as_str(), report.status),
+        ("s", Status::Disabled)
+    );
     yard.close().await;
 }
 
@@ -161,7 +220,11 @@ async fn twenty_servers_cost_no_process_and_are_ready_at_once() {
     let home = yard.close().await;
     let yard = Yard::at(home, servers, json!({}), host()).await;
     let session = yard.session("s");
-    assert_eq!(session.known_tools().tools.len(), 20, "known before anybody asks");
+    assert_eq!(
+        session.known_tools().tools.len(),
+        20,
+        "known before anybody asks"
+    );
     assert_eq!(yard.processes().len(), 0);
     yard.close().await;
 }

@@ -1,5 +1,8 @@
 //! The library against real child processes.
-#![expect(clippy::unwrap_used, reason = "in tests, a panic that shows the error is the report")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "in tests, a panic that shows the error is the report"
+)]
 
 mod calls;
 mod discovery;

@@ -12,7 +12,10 @@ fn probe() -> serde_json::Value {
 /// What the server is asked first, at discovery and at its later start.
 async fn openings(modes: &[&str]) -> (Vec<String>, usize) {
     let home = Home::new();
-    let (record, count) = (Yard::mode(&home, "record", "lines"), Yard::mode(&home, "count-starts", "starts"));
+    let (record, count) = (
+        Yard::mode(&home, "record", "lines"),
+        Yard::mode(&home, "count-starts", "starts"),
+    );
     let mut all = modes.to_vec();
     all.extend([record.as_str(), count.as_str()]);
     let entry = fake(&all, json!({ "startupTimeoutSeconds": 4 }));
@@ -34,19 +37,45 @@ async fn openings(modes: &[&str]) -> (Vec<String>, usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_era_is_probed_once_and_remembered() {
-    let check = |modes: &'static [&'static str], methods: &'static [&'static str], starts: usize| async move {
+    let check = |modes: &'static [&'static str],
+                 methods: &'static [&'static str],
+                 starts: usize| async move {
         let got = openings(modes).await;
-        assert_eq!((got.0.iter().map(String::as_str).collect::<Vec<_>>(), got.1), (methods.to_vec(), starts), "{modes:?}");
+        assert_eq!(
+            (got.0.iter().map(String::as_str).collect::<Vec<_>>(), got.1),
+            (methods.to_vec(), starts),
+            "{modes:?}"
+        );
     };
     check(&[], &["server/discover", "initialize", "initialize"], 2).await;
     check(&["modern"], &["server/discover", "server/discover"], 2).await;
     check(&["modern-only"], &["server/discover", "server/discover"], 2).await;
-    check(&["discover-dies"], &["server/discover", "initialize", "initialize"], 3).await;
+    check(
+        &["discover-dies"],
+        &["server/discover", "initialize", "initialize"],
+        3,
+    )
+    .await;
     // Locked by the question: asked both, then a fresh process.
-    check(&["discover-silent"], &["server/discover", "initialize", "initialize", "initialize"], 3).await;
-    check(&["protocol=2024-11-05"], &["server/discover", "initialize", "initialize"], 2).await;
+    check(
+        &["discover-silent"],
+        &["server/discover", "initialize", "initialize", "initialize"],
+        3,
+    )
+    .await;
+    check(
+        &["protocol=2024-11-05"],
+        &["server/discover", "initialize", "initialize"],
+        2,
+    )
+    .await;
     // Slow, so that both questions wait: no second process is needed.
-    check(&["slow-init=1"], &["server/discover", "initialize", "initialize"], 2).await;
+    check(
+        &["slow-init=1"],
+        &["server/discover", "initialize", "initialize"],
+        2,
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,7 +83,10 @@ async fn an_era_that_changed_is_found_out_again() {
     let home = Home::new();
     let switch = home.file("modern");
     let program = wharfinger_testkit::fake_server().display().to_string();
-    let script = format!("test -e {} && exec {program} modern-only; exec {program}", switch.display());
+    let script = format!(
+        "test -e {} && exec {program} modern-only; exec {program}",
+        switch.display()
+    );
     let servers = json!({ "s": { "command": "sh", "args": ["-c", script] } });
     let yard = Yard::at(home, servers.clone(), probe(), host()).await;
     let session = yard.session("s");
@@ -67,7 +99,10 @@ async fn an_era_that_changed_is_found_out_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stateless_server_tells_of_changes_and_progress() {
-    let yard = Yard::new(json!({ "s": fake(&["modern", "list-changed-on-call", "progress=3"], json!({})) })).await;
+    let yard = Yard::new(
+        json!({ "s": fake(&["modern", "list-changed-on-call", "progress=3"], json!({})) }),
+    )
+    .await;
     let session = yard.session("s");
     assert_eq!(names(&session).await.len(), 5);
     let mut changes = yard.wharf.generation();
@@ -78,6 +113,9 @@ async fn a_stateless_server_tells_of_changes_and_progress() {
     .await
     .unwrap();
     assert_eq!(progress, 3);
-    changes.wait_for(|_| session.known_tools().tools.len() == 6).await.unwrap();
+    changes
+        .wait_for(|_| session.known_tools().tools.len() == 6)
+        .await
+        .unwrap();
     yard.close().await;
 }

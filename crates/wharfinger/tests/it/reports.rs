@@ -31,26 +31,37 @@ off   disabled
 far   failed: remote servers come later";
     assert_eq!(text, expect);
     let unknown = yard.wharf.mcp_show("upp", &agent).unwrap_err();
-    assert_eq!(unknown, "there is no MCP server `upp`, did you mean `up`? Known: up, idle, dead, bad, off, far");
+    assert_eq!(
+        unknown,
+        "there is no MCP server `upp`, did you mean `up`? Known: up, idle, dead, bad, off, far"
+    );
     yard.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v70_one_server_in_full_without_values_of_variables() {
-    let entry = fake(&["tool=a", "version=7.1", "stderr=hello from the server"], json!({"env": {"PLAIN": "hidden-value"}}));
+    let entry = fake(
+        &["tool=a", "version=7.1", "stderr=hello from the server"],
+        json!({"env": {"PLAIN": "hidden-value"}}),
+    );
     let yard = Yard::new(json!({ "s": entry })).await;
     let session = yard.session("s");
     let agent = session.agent().clone();
     say(&session, "a", json!({})).await;
     poll_until("its stderr", tokio::time::sleep, || {
-        yard.wharf.mcp_show("s", &agent).is_ok_and(|text| text.contains("hello"))
+        yard.wharf
+            .mcp_show("s", &agent)
+            .is_ok_and(|text| text.contains("hello"))
     })
     .await;
     let text = yard.wharf.mcp_show("s", &agent).unwrap();
     let fake = wharfinger_testkit::fake_server();
     let text = Filters::new().path(&fake, "[fake]").apply(&text);
     assert!(text.starts_with("s: running\ncommand: [fake] 'tool=a' 'version=7.1' 'stderr=hello from the server'\nenv: PLAIN\nfrom: settings.json:1\n"), "{text}");
-    assert!(text.contains(" 7.1\nprotocol: 2025-11-25\ntools: a\n"), "{text}");
+    assert!(
+        text.contains(" 7.1\nprotocol: 2025-11-25\ntools: a\n"),
+        "{text}"
+    );
     assert!(text.contains("hello from the server"), "{text}");
     assert!(!text.contains("hidden-value"), "{text}");
     yard.close().await;
@@ -72,6 +83,18 @@ async fn v71_restart_stops_and_the_next_call_starts_afresh() {
     );
     assert!(yard.wharf.mcp_list(&agent).contains("not started"));
     assert_ne!(say(&session, "pid", json!({})).await, pid);
-    assert!(yard.wharf.mcp_restart("t", &agent).await.unwrap_err().contains("Known: s") || yard.wharf.mcp_restart("t", &agent).await.unwrap_err().contains("known: s"));
+    assert!(
+        yard.wharf
+            .mcp_restart("t", &agent)
+            .await
+            .unwrap_err()
+            .contains("Known: s")
+            || yard
+                .wharf
+                .mcp_restart("t", &agent)
+                .await
+                .unwrap_err()
+                .contains("known: s")
+    );
     yard.close().await;
 }

@@ -9,7 +9,9 @@ use wharfinger_testkit::processes;
 use crate::yard::{Yard, call, fake, host, inputs, names, say};
 
 async fn change(yard: &Yard, servers: serde_json::Value) -> wharfinger::Change {
-    yard.wharf.change(load(&inputs(&servers, &json!({}), host()))).await
+    yard.wharf
+        .change(load(&inputs(&servers, &json!({}), host())))
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,17 +23,30 @@ async fn c26_changes_apply_live_and_leave_alone_what_works() {
     say(&session, "gone", json!({})).await;
     let before = yard.processes();
     assert_eq!(before.len(), 2);
-    let done = change(&yard, json!({ "stay": stay, "new": fake(&["tool=new"], json!({})) })).await;
+    let done = change(
+        &yard,
+        json!({ "stay": stay, "new": fake(&["tool=new"], json!({})) }),
+    )
+    .await;
     let names_of = |list: &[wharfinger::model::ServerName]| {
         list.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(names_of(&done.difference.added), ["new"]);
     assert_eq!(names_of(&done.difference.removed), ["gone"]);
     let left = yard.processes();
-    assert!(left.iter().any(|pid| before.contains(pid)), "what works is left alone");
+    assert!(
+        left.iter().any(|pid| before.contains(pid)),
+        "what works is left alone"
+    );
     assert_eq!(names(&session).await, ["stay", "new"]);
-    assert_eq!(say(&session, "stay", json!({})).await, stay_pid.replace("{}", "{}"));
-    let refused = call(&session, "gone", json!({})).await.unwrap_err().to_string();
+    assert_eq!(
+        say(&session, "stay", json!({})).await,
+        stay_pid.replace("{}", "{}")
+    );
+    let refused = call(&session, "gone", json!({}))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("there is no tool `gone`"), "{refused}");
     yard.close().await;
 }
@@ -55,9 +70,18 @@ async fn switching_off_stops_at_once() {
     let pid: u32 = say(&session, "pid", json!({})).await.parse().unwrap();
     change(&yard, json!({ "s": fake(&[], json!({"enabled": false})) })).await;
     assert!(!processes::alive(pid));
-    let refused = call(&session, "pid", json!({})).await.unwrap_err().to_string();
-    assert!(refused.contains("s: this MCP server is disabled"), "{refused}");
-    assert_eq!(yard.wharf.reports(session.agent())[0].status, Status::Disabled);
+    let refused = call(&session, "pid", json!({}))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("s: this MCP server is disabled"),
+        "{refused}"
+    );
+    assert_eq!(
+        yard.wharf.reports(session.agent())[0].status,
+        Status::Disabled
+    );
     yard.close().await;
 }
 
@@ -76,7 +100,9 @@ async fn log_messages_between_calls_reach_the_session_at_its_level() {
         assert_eq!(method, "notifications/message");
     }
     let mut heard = 0;
-    crate::yard::call_with(&session, "work", json!({}), |_| heard += 1).await.unwrap();
+    crate::yard::call_with(&session, "work", json!({}), |_| heard += 1)
+        .await
+        .unwrap();
     assert_eq!(heard, 0, "info is below error");
     assert!(notes.try_recv().is_err());
     yard.close().await;

@@ -13,7 +13,12 @@ async fn v67_no_orphan_survives_however_stubborn() {
         &["ignore-eof", "ignore-term"],
         &["fork-child"],
         &["setsid-child"],
-        &["setsid-child", "stubborn-child", "ignore-eof", "ignore-term"],
+        &[
+            "setsid-child",
+            "stubborn-child",
+            "ignore-eof",
+            "ignore-term",
+        ],
     ] {
         let home = Home::new();
         let child = Yard::mode(&home, "child-pid", "child");
@@ -25,13 +30,19 @@ async fn v67_no_orphan_survives_however_stubborn() {
         let session = yard.session("s");
         let pid: u32 = say(&session, "pid", json!({})).await.parse().unwrap();
         if all.contains(&child.as_str()) {
-            poll_until("the grandchild", tokio::time::sleep, || !yard.home.lines("child").is_empty()).await;
+            poll_until("the grandchild", tokio::time::sleep, || {
+                !yard.home.lines("child").is_empty()
+            })
+            .await;
         }
         let children = yard.home.lines("child");
         session.end().await;
         assert!(!processes::alive(pid), "{modes:?}");
         for child in children {
-            assert!(!processes::alive(child.parse().unwrap()), "{modes:?}: grandchild {child}");
+            assert!(
+                !processes::alive(child.parse().unwrap()),
+                "{modes:?}: grandchild {child}"
+            );
         }
         yard.close().await;
     }
@@ -40,7 +51,8 @@ async fn v67_no_orphan_survives_however_stubborn() {
 #[tokio::test(flavor = "multi_thread")]
 async fn v67_behind_a_shell_nothing_is_left_either() {
     let fake = wharfinger_testkit::fake_server().display().to_string();
-    let entry = json!({ "command": "sh", "args": ["-c", format!("{fake} ignore-term ignore-eof; true")] });
+    let entry =
+        json!({ "command": "sh", "args": ["-c", format!("{fake} ignore-term ignore-eof; true")] });
     let yard = Yard::with_config(json!({ "s": entry }), quick()).await;
     let session = yard.session("s");
     let pid: u32 = say(&session, "pid", json!({})).await.parse().unwrap();
@@ -79,7 +91,10 @@ async fn shutting_down_ends_calls_and_servers_that_are_starting() {
     let call = tokio::spawn(async move { say(&called, "hang", json!({})).await });
     let agent = session.agent().clone();
     poll_until("the call to run", tokio::time::sleep, || {
-        matches!(yard.wharf.reports(&agent)[0].status, wharfinger::model::Status::Running { .. })
+        matches!(
+            yard.wharf.reports(&agent)[0].status,
+            wharfinger::model::Status::Running { .. }
+        )
     })
     .await;
     yard.close().await;

@@ -30,7 +30,11 @@ fn used(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let paths = code.split("crate::").skip(1);
     paths
-        .map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect())
+        .map(|rest| {
+            rest.chars()
+                .take_while(|c| c.is_alphanumeric() || *c == '_')
+                .collect()
+        })
         .collect()
 }
 
@@ -44,14 +48,23 @@ fn rooms_use_only_what_the_picture_shows() {
         assert!(!files.is_empty(), "{room} is gone; change the picture");
         for file in files {
             for name in used(&std::fs::read_to_string(&file).unwrap()) {
-                let fine = name == *room || (name == "model" && *room != "model") || allowed.contains(&name.as_str());
+                let fine = name == *room
+                    || (name == "model" && *room != "model")
+                    || allowed.contains(&name.as_str());
                 if !fine {
-                    wrong.push(format!("{}: crate::{name}", file.strip_prefix(&src).unwrap().display()));
+                    wrong.push(format!(
+                        "{}: crate::{name}",
+                        file.strip_prefix(&src).unwrap().display()
+                    ));
                 }
             }
         }
     }
-    assert_eq!(wrong, Vec::<String>::new(), "arrows that are not in the picture");
+    assert_eq!(
+        wrong,
+        Vec::<String>::new(),
+        "arrows that are not in the picture"
+    );
 }
 
 #[test]

@@ -31,12 +31,22 @@ pub(crate) struct Yard {
 pub(crate) fn host() -> BTreeMap<String, String> {
     #[expect(clippy::disallowed_methods, reason = "tests run real programs")]
     let path = std::env::var("PATH").unwrap();
-    BTreeMap::from([("PATH".to_owned(), path), ("HOME".to_owned(), "/nowhere".to_owned())])
+    BTreeMap::from([
+        ("PATH".to_owned(), path),
+        ("HOME".to_owned(), "/nowhere".to_owned()),
+    ])
 }
 
-pub(crate) fn inputs(servers: &Value, config: &Value, environment: BTreeMap<String, String>) -> Inputs {
+pub(crate) fn inputs(
+    servers: &Value,
+    config: &Value,
+    environment: BTreeMap<String, String>,
+) -> Inputs {
     Inputs {
-        host: Some(File { name: "config.json".into(), text: config.to_string() }),
+        host: Some(File {
+            name: "config.json".into(),
+            text: config.to_string(),
+        }),
         settings: Some(File {
             name: "settings.json".into(),
             text: json!({ "mcpServers": servers }).to_string(),
@@ -68,7 +78,12 @@ impl Yard {
         let loaded = load(&inputs(&servers, &config, environment.clone()));
         assert!(!loaded.has_errors(), "{:?}", loaded.problems);
         // A mark of its own for each, since all tests are in one process.
-        let mark = home.path().file_name().unwrap().to_string_lossy().replace(['-', '.'], "");
+        let mark = home
+            .path()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .replace(['-', '.'], "");
         let owner = Owner::new(&mark);
         let wharf = Wharf::open(Options {
             loaded,
@@ -78,7 +93,11 @@ impl Yard {
             owner: owner.clone(),
             version: "0".into(),
         });
-        Self { wharf: wharf.await.unwrap(), home, owner }
+        Self {
+            wharf: wharf.await.unwrap(),
+            home,
+            owner,
+        }
     }
 
     /// Ends everything, and shows that nothing is left; gives the home for another round.
@@ -95,7 +114,10 @@ impl Yard {
 
     /// Its process has all that is left of it ended when it gets here.
     pub(crate) async fn until_no_process(&self) {
-        poll_until("all processes to end", tokio::time::sleep, || self.processes().is_empty()).await;
+        poll_until("all processes to end", tokio::time::sleep, || {
+            self.processes().is_empty()
+        })
+        .await;
     }
 
     pub(crate) fn session(&self, id: &str) -> Session {
@@ -123,11 +145,21 @@ impl Yard {
 
 /// The names a session sees.
 pub(crate) async fn names(session: &Session) -> Vec<String> {
-    session.tools().await.tools.iter().map(|tool| tool.name.clone()).collect()
+    session
+        .tools()
+        .await
+        .tools
+        .iter()
+        .map(|tool| tool.name.clone())
+        .collect()
 }
 
 /// Calls a tool, all notes dropped.
-pub(crate) async fn call(session: &Session, name: &str, arguments: Value) -> Result<Value, Refusal> {
+pub(crate) async fn call(
+    session: &Session,
+    name: &str,
+    arguments: Value,
+) -> Result<Value, Refusal> {
     call_with(session, name, arguments, |_| ()).await
 }
 
@@ -139,15 +171,21 @@ pub(crate) async fn call_with(
 ) -> Result<Value, Refusal> {
     let params = json!({ "name": name, "arguments": arguments }).to_string();
     let params = RawValue::from_string(params).unwrap();
-    let call =
-        ToolCall { target: Target::Exposed(name), params: &params, progress: true, log_level: None };
+    let call = ToolCall {
+        target: Target::Exposed(name),
+        params: &params,
+        progress: true,
+        log_level: None,
+    };
     let result = session.call(call, notes).await?;
     Ok(serde_json::from_str(result.get()).unwrap())
 }
 
 /// The text of a result.
 pub(crate) fn text(result: &Value) -> &str {
-    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"))
+    result["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no text in {result}"))
 }
 
 /// Lists first, as clients do, then calls; the text, or the refusal's.
