@@ -305,17 +305,23 @@ pub(crate) struct Mcp {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     /// Create an agent
-    New(AgentName),
+    New(OneAgent),
     /// List the agents
     List,
     /// Show an agent
     Show(AgentName),
     /// Remove an agent, its sessions and its token
-    Remove(AgentName),
+    Remove(OneAgent),
     /// Show how an MCP client connects as an agent
     ///
-    /// By HTTP with a token, or by starting `wharf stdio`. The token lets its holder use the agent's tools: keep it.
+    /// By HTTP with a token, or by starting `wharf stdio`. The token lets its holder use the agent's tools: keep it secret.
     Endpoint(AgentName),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OneAgent {
+    /// The agent
+    pub(crate) name: String,
 }
 
 #[derive(Args, Debug)]
@@ -333,8 +339,8 @@ pub(crate) struct AgentName {
 pub(crate) enum Config {
     /// Report everything that is wrong with the configuration
     ///
-    /// Each complaint has file and line, the key, what is wrong, and a way out where one is known. Exits with 2 when
-    /// there are errors, as `wharf up` then would not start, and with 0 when there are none, or warnings alone.
+    /// Each complaint has file and line, the key, what is wrong, and a way out where one is known. Exits with 1 when
+    /// there are errors, since `wharf up` would not start then, and with 0 when there are none, or warnings alone.
     Check,
     /// Show every value in force, and where it came from
     ///

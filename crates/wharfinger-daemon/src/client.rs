@@ -246,7 +246,7 @@ async fn refused(response: Response<Incoming>) -> ClientError {
         .into_body()
         .collect()
         .await
-        .map(|b| b.to_bytes())
+        .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();
     let problem: Value = serde_json::from_slice(&bytes).unwrap_or_default();
     let text = |key: &str| problem[key].as_str().map(str::to_owned);

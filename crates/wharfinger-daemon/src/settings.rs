@@ -114,7 +114,7 @@ impl Settings {
         let path = self.home.settings();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             // A full channel means that a look is due already.
-            if event.is_ok_and(|e| e.need_rescan() || e.paths.iter().any(|p| *p == path)) {
+            if event.is_ok_and(|e| e.need_rescan() || e.paths.contains(&path)) {
                 changed.try_send(()).ok();
             }
         });

@@ -73,7 +73,7 @@ pub enum Refusal {
         /// The error, redacted.
         text: String,
         /// Which kind.
-        error: servers::CallError,
+        error: Box<servers::CallError>,
     },
     /// The server's own protocol error, redacted, to be passed on as one.
     #[error("{0}")]
@@ -143,24 +143,26 @@ impl Session {
 
     /// An unknown tool is explained by what is not available, or by the nearest name.
     fn unknown(&self, name: &str, catalog: &crate::catalog::Catalog) -> Refusal {
-        let mut text = format!("there is no tool `{name}`");
-        if let Some(near) = catalog.nearest(name) {
-            text.push_str(&format!("; did you mean `{near}`?"));
-        }
+        let near = catalog.nearest(name);
+        let near = near
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        let mut lines = vec![format!("there is no tool `{name}`{near}")];
         let config = self.wharf.config();
         for entry in &config.servers {
             if !entry.enabled {
-                text.push_str(&format!("\n{}: this MCP server is disabled", entry.name));
+                lines.push(format!("{}: this MCP server is disabled", entry.name));
             } else if let Some(Found::Failed { reason, .. }) =
                 self.wharf.found(&entry.name, &self.state.declared)
             {
                 let first = reason.lines().next().unwrap_or_default();
-                text.push_str(&format!(
-                    "\n{}: this MCP server is not available: {first}",
+                lines.push(format!(
+                    "{}: this MCP server is not available: {first}",
                     entry.name
                 ));
             }
         }
+        let text = lines.join("\n");
         Refusal::Unknown(self.wharf.redactor().text(&text).into_owned())
     }
 
@@ -219,7 +221,10 @@ impl Session {
             )),
             Err(error) => {
                 let text = redactor.text(&error.to_string()).into_owned();
-                Err(Refusal::Failed { text, error })
+                Err(Refusal::Failed {
+                    text,
+                    error: Box::new(error),
+                })
             }
         }
     }

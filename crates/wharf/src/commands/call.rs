@@ -44,14 +44,19 @@ pub(super) async fn run(world: &World, call: Call) -> Result<(), Failure> {
     let what = format!("waiting for {}", call.tool);
     let result = result(&world.ui, messages, &what, known).await?;
     print(&world.ui, &result)?;
-    if result["isError"] == json!(true) {
-        if !world.ui.json {
-            world.ui.say("error: the tool returned an error");
-        }
-        return Err(Failure::Known(Exit::Failed));
+    if result["isError"] != json!(true) {
+        return Ok(());
     }
-    Ok(())
+    // The answer has said it to programs.
+    let exit = if known { Exit::Failed } else { Exit::Unknown };
+    if world.ui.json {
+        return Err(Failure::Known(exit));
+    }
+    let failure = Failure::told(exit, "the tool returned an error");
+    Err(if known { failure } else { failure.hint(WHAT_THERE_IS) })
 }
+
+const WHAT_THERE_IS: &str = "`wharf tools` lists what there is";
 
 fn object(text: &str) -> Result<Map<String, Value>, Failure> {
     match serde_json::from_str(text) {
@@ -152,7 +157,7 @@ fn refused(data: &Value, known: bool) -> Failure {
     };
     let message = plain(&data["message"]);
     if unknown {
-        Failure::told(Exit::Unknown, message).hint("`wharf tools` lists what there is")
+        Failure::told(Exit::Unknown, message).hint(WHAT_THERE_IS)
     } else {
         Failure::failed(message)
     }

@@ -46,18 +46,17 @@ pub(crate) async fn events(State(daemon): State<Arc<Daemon>>) -> Response {
     stream(futures_util::stream::unfold(
         (heard, stop, begun),
         |(mut heard, stop, begun)| async {
-            let bytes = match begun {
-                Some(begun) => begun,
-                None => {
-                    let next = timeout(HEARTBEAT, heard.recv());
-                    match stop.run_until_cancelled(next).await? {
-                        Ok(Ok(event)) => frame("event", &event),
-                        Ok(Err(RecvError::Lagged(missed))) => {
-                            frame("missed", &serde_json::json!({ "missed": missed }))
-                        }
-                        Ok(Err(RecvError::Closed)) => return None,
-                        Err(_) => Bytes::from_static(b": alive\n\n"),
+            let bytes = if let Some(begun) = begun {
+                begun
+            } else {
+                let next = timeout(HEARTBEAT, heard.recv());
+                match stop.run_until_cancelled(next).await? {
+                    Ok(Ok(event)) => frame("event", &event),
+                    Ok(Err(RecvError::Lagged(missed))) => {
+                        frame("missed", &serde_json::json!({ "missed": missed }))
                     }
+                    Ok(Err(RecvError::Closed)) => return None,
+                    Err(_) => Bytes::from_static(b": alive\n\n"),
                 }
             };
             Some((bytes, (heard, stop, None)))

@@ -1,4 +1,4 @@
-//! The admin API under `/api`: JSON in and out, problem JSON for errors, one event stream, an OpenAPI document.
+//! The admin API under `/api`: JSON in and out, problem JSON for errors, one event stream, an `OpenAPI` document.
 //!
 //! On the socket in the home it needs no token; over TCP the owner's.
 
@@ -56,7 +56,7 @@ pub(crate) use problem::ApiError;
 )]
 struct Document;
 
-/// The OpenAPI document, as it is committed.
+/// The `OpenAPI` document, as it is committed.
 pub fn openapi() -> String {
     let mut text = Document::openapi()
         .to_pretty_json()

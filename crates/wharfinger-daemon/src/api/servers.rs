@@ -263,6 +263,10 @@ async fn switch(daemon: &Daemon, name: &str, on: bool) -> Result<Json<Report>, A
     report(daemon, name)
 }
 
+fn exists(daemon: &Daemon, name: &str) -> Result<(), ApiError> {
+    report(daemon, name).map(|_| ())
+}
+
 fn report(daemon: &Daemon, name: &str) -> Result<Json<Report>, ApiError> {
     let agent = daemon.wharf.agent("default")?;
     let found = daemon
@@ -284,7 +288,7 @@ pub(crate) async fn restart(
     Query(agent): Query<ForAgent>,
 ) -> Result<Json<Report>, ApiError> {
     let agent = agent.any(&daemon)?;
-    report(&daemon, &name)?;
+    exists(&daemon, &name)?;
     daemon.wharf.forget_failure(&name);
     daemon.wharf.stop_server(&name, agent.as_ref()).await;
     report(&daemon, &name)
@@ -299,7 +303,7 @@ pub(crate) async fn stop(
     Query(agent): Query<ForAgent>,
 ) -> Result<Json<Report>, ApiError> {
     let agent = agent.any(&daemon)?;
-    report(&daemon, &name)?;
+    exists(&daemon, &name)?;
     daemon.wharf.stop_server(&name, agent.as_ref()).await;
     report(&daemon, &name)
 }
@@ -311,7 +315,7 @@ pub(crate) async fn discover(
     State(daemon): State<Arc<Daemon>>,
     Path(name): Path<String>,
 ) -> Result<Json<Report>, ApiError> {
-    report(&daemon, &name)?;
+    exists(&daemon, &name)?;
     daemon.wharf.forget_failure(&name);
     daemon.wharf.discover(&name).await.ok();
     report(&daemon, &name)
@@ -340,7 +344,7 @@ pub(crate) async fn logs(
     Path(name): Path<String>,
     Query(lines): Query<Lines>,
 ) -> Result<Json<LogLines>, ApiError> {
-    report(&daemon, &name)?;
+    exists(&daemon, &name)?;
     Ok(Json(LogLines {
         lines: daemon.wharf.log_tail(&name, lines.lines.unwrap_or(100)),
     }))

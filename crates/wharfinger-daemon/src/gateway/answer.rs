@@ -48,7 +48,7 @@ impl Question<'_> {
         }
         match self.method {
             "ping" => Ok(empty_object()),
-            "tools/list" => Ok(self.list().await.to_owned().as_ref().to_owned()),
+            "tools/list" => Ok(self.list().await.clone().as_ref().to_owned()),
             "tools/call" => self.call(tell).await,
             "logging/setLevel" => self.set_level(),
             _ => Err(unknown_method(self.method)),
@@ -129,27 +129,27 @@ impl Question<'_> {
             })
             .await;
         match reply {
-            Ok(result) => self.result(result),
+            Ok(result) => self.result(&result),
             Err(Refusal::Server(error)) => Err(error),
             Err(
                 refusal @ (Refusal::Unknown(_) | Refusal::Unavailable(_) | Refusal::Failed { .. }),
             ) => {
                 let result = error_result(&refusal.to_string());
-                self.result(result)
+                self.result(&result)
             }
         }
     }
 
     /// A result, carried into the client's era.
-    fn result(&self, result: Raw) -> Result<Raw, ErrorObject> {
+    fn result(&self, result: &RawValue) -> Result<Raw, ErrorObject> {
         if self.client.version.is_modern() {
-            return Ok(owned(to_stateless_result(&result, None), &result));
+            return Ok(to_stateless_result(result, None).into_owned());
         }
-        let kind = Object::from_raw(&result)
+        let kind = Object::from_raw(result)
             .ok()
             .and_then(|object| object.text("resultType").map(Cow::into_owned));
         match kind.as_deref() {
-            None | Some("complete") => Ok(owned(to_handshake_result(&result), &result)),
+            None | Some("complete") => Ok(to_handshake_result(result).into_owned()),
             Some(other) => Err(ErrorObject::new(
                 INTERNAL_ERROR,
                 format!(
@@ -202,13 +202,6 @@ impl Question<'_> {
             .text("level")
             .and_then(|level| rank(&level))
             .is_none_or(|rank| rank >= least)
-    }
-}
-
-fn owned(result: Cow<'_, RawValue>, original: &RawValue) -> Raw {
-    match result {
-        Cow::Owned(changed) => changed,
-        Cow::Borrowed(_) => original.to_owned(),
     }
 }
 

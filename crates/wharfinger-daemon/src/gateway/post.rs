@@ -50,7 +50,7 @@ pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Reque
         Err(_) => return StatusCode::BAD_REQUEST.into_response(),
     };
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        return batch(&daemon, &agent, &parts.headers, &body).await;
+        return batch(&daemon, &agent, &parts.headers, &body);
     }
     let message = match message::parse(&body) {
         Ok(message) => message,
@@ -341,12 +341,7 @@ async fn stateless(
 }
 
 /// A batch, which only 2025-03-26 has: every request is answered on one stream.
-async fn batch(
-    daemon: &Arc<Daemon>,
-    agent: &AgentName,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Response {
+fn batch(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMap, body: &[u8]) -> Response {
     let messages = match message::parse_batch(body) {
         Ok(messages) if !messages.is_empty() => messages,
         Ok(_) => {

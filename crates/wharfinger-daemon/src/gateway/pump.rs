@@ -317,15 +317,19 @@ impl Pump {
         let (out, method) = (self.out.clone(), method.to_owned());
         let (params, stop) = (params.map(ToOwned::to_owned), self.daemon.stop.clone());
         self.daemon.tasks.spawn(async move {
-            let tell = |message: Vec<u8>| out.try_send(message).is_ok();
+            let mut tell = |message: Vec<u8>| out.try_send(message).is_ok();
             let params = params.as_deref();
             let answering = async {
                 if client.version.is_modern() && method == "subscriptions/listen" {
-                    listen::over_stdio(&client, &id, params, tell).await?;
+                    listen::over_stdio(&client, &id, params, &mut tell).await?;
                     return Ok(answer::subscription_end(&id.to_raw()));
                 }
                 let question = Question { client: &client, method: &method, params, meta: &meta };
-                question.answer(|message| drop(tell(message))).await
+                question
+                    .answer(|message| {
+                        tell(message);
+                    })
+                    .await
             };
             let answered = tokio::select! {
                 answered = answering => answered,

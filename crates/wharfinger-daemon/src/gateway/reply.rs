@@ -29,9 +29,8 @@ pub(super) async fn respond(mut frames: mpsc::Receiver<Frame>) -> Response {
     match timeout(PATIENCE, frames.recv()).await {
         Ok(Some(Frame::Reply(status, reply))) if frames.is_closed() => json(status, reply),
         Ok(Some(first)) => sse(frames, Some(first)),
-        // Cancelled by its client: there is no response, and HTTP needs one all the same.
-        Ok(None) => sse(frames, None),
-        Err(_) => sse(frames, None),
+        // Slow; or cancelled by its client: there is no response, and HTTP needs one all the same.
+        Ok(None) | Err(_) => sse(frames, None),
     }
 }
 

@@ -195,12 +195,12 @@ mod tests {
             nth: 0,
             exposed: "b".into(),
         };
-        assert_eq!(exposed(&["a"], "", &[known.clone()]), ["a"]);
+        assert_eq!(exposed(&["a"], "", std::slice::from_ref(&known)), ["a"]);
         let known = KnownName {
             exposed: "a_1".into(),
             ..known
         };
-        assert_eq!(exposed(&["a"], "", &[known.clone()]), ["a"]);
+        assert_eq!(exposed(&["a"], "", std::slice::from_ref(&known)), ["a"]);
         let known = KnownName {
             exposed: "a_7".into(),
             ..known

@@ -147,12 +147,11 @@ impl Playwright {
 
     fn transport(&self) -> Transport {
         let mut args = vec![];
-        let command = match &self.command {
-            Some(command) => command.clone(),
-            None => {
-                args.extend(["-y".to_owned(), self.package.clone()]);
-                "npx".to_owned()
-            }
+        let command = if let Some(command) = &self.command {
+            command.clone()
+        } else {
+            args.extend(["-y".to_owned(), self.package.clone()]);
+            "npx".to_owned()
         };
         if self.headless {
             args.push("--headless".into());

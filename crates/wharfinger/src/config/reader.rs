@@ -179,9 +179,8 @@ impl<'a> Members<'a> {
                 let mut texts = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     match &item.value {
-                        Value::Text(text) => texts.push(text.clone()),
                         // A port or a flag in an argument list is commonly written bare.
-                        Value::Number(text) => texts.push(text.clone()),
+                        Value::Text(text) | Value::Number(text) => texts.push(text.clone()),
                         Value::Bool(value) => texts.push(value.to_string()),
                         _ => self.expected(item, &format!("{name}[{index}]"), "a string"),
                     }

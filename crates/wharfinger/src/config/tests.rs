@@ -2,17 +2,17 @@
 
 use super::*;
 
-fn file(name: &str, text: &str) -> Option<File> {
-    Some(File {
+fn file(name: &str, text: &str) -> File {
+    File {
         name: name.into(),
         text: text.to_owned(),
-    })
+    }
 }
 
 fn inputs(host: &str, settings: &str, variables: &[(&str, &str)]) -> Inputs {
     Inputs {
-        host: file("config.json", host),
-        settings: file("settings.json", settings),
+        host: Some(file("config.json", host)),
+        settings: Some(file("settings.json", settings)),
         environment: variables
             .iter()
             .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))

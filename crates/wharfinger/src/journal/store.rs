@@ -1,4 +1,4 @@
-//! `wharfinger.db`: one SQLite file, its own thread, versioned schema.
+//! `wharfinger.db`: one `SQLite` file, its own thread, versioned schema.
 
 use std::path::Path;
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ const SCHEMA: i64 = 1;
 /// Why the database could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite's word.
+    /// `SQLite`'s word.
     #[error("database: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// Written by a newer program.

@@ -33,16 +33,13 @@ fn expand(text: &str, mut replace: impl FnMut(&str) -> Option<String>) -> String
         out.push_str(&rest[..start]);
         rest = &rest[start..];
         let Some(end) = rest.find('}') else { break };
-        match replace(&rest[2..end]) {
-            Some(value) => {
-                out.push_str(&value);
-                rest = &rest[end + 1..];
-            }
+        if let Some(value) = replace(&rest[2..end]) {
+            out.push_str(&value);
+            rest = &rest[end + 1..];
+        } else {
             // Only the `${` is passed over, so that `${${workspace}` still finds the inner one.
-            None => {
-                out.push_str("${");
-                rest = &rest[2..];
-            }
+            out.push_str("${");
+            rest = &rest[2..];
         }
     }
     out.push_str(rest);

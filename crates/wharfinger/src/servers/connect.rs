@@ -149,7 +149,7 @@ impl Attempt<'_> {
             tasks,
         );
         let client = ClientDescription {
-            info: self.context.client.to_owned().as_ref().to_owned(),
+            info: self.context.client.clone().as_ref().to_owned(),
             capabilities: raw_from(self.spec.declared.capabilities.to_string())
                 .unwrap_or_else(|_| wharfinger_wire::json::empty_object()),
         };
@@ -272,24 +272,23 @@ async fn negotiate(
         Opening::Probe => timeout(probe_wait, &mut discover).await.ok(),
         Opening::Discover | Opening::Initialize => Some(discover.as_mut().await),
     };
-    match answer {
-        Some(answer) => settle(connection, client, answer).await,
-        None => {
-            // Slow, or silent for good: shake hands as well, and see which question is answered.
-            let mut initialize = pin!(era::initialize(connection, client));
-            tokio::select! {
-                biased;
-                answer = &mut discover => match answer {
-                    Err(Probe::Refused(_)) => Ok(initialize.await?),
-                    answer => settle(connection, client, answer).await,
-                },
-                answer = &mut initialize => match answer {
-                    Ok(description) => Ok(description),
-                    Err(InitializeError::Call(connection::CallError::Closed)) => Err(Negotiation::Closed),
-                    // Locked by the question, which it never answered.
-                    Err(_) => Err(Negotiation::Again),
-                },
-            }
+    if let Some(answer) = answer {
+        settle(connection, client, answer).await
+    } else {
+        // Slow, or silent for good: shake hands as well, and see which question is answered.
+        let mut initialize = pin!(era::initialize(connection, client));
+        tokio::select! {
+            biased;
+            answer = &mut discover => match answer {
+                Err(Probe::Refused(_)) => Ok(initialize.await?),
+                answer => settle(connection, client, answer).await,
+            },
+            answer = &mut initialize => match answer {
+                Ok(description) => Ok(description),
+                Err(InitializeError::Call(connection::CallError::Closed)) => Err(Negotiation::Closed),
+                // Locked by the question, which it never answered.
+                Err(_) => Err(Negotiation::Again),
+            },
         }
     }
 }

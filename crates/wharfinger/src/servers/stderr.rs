@@ -51,10 +51,7 @@ pub(super) async fn drain(
 ) {
     let mut reader = BufReader::new(stderr);
     let mut line = vec![];
-    loop {
-        let Ok(piece) = reader.fill_buf().await else {
-            break;
-        };
+    while let Ok(piece) = reader.fill_buf().await {
         if piece.is_empty() {
             break;
         }

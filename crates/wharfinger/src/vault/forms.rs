@@ -1,6 +1,7 @@
 //! The ways in which one secret may be spelt in text and JSON.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 
 /// The secret as JSON encoders write it inside a string: plain, `/` escaped, non-ASCII escaped, `<>&` escaped, each
 /// also once more, since servers put JSON into the text of JSON.
@@ -45,7 +46,7 @@ fn encode(text: &str, slash: bool, ascii: bool, html: bool) -> String {
 
 fn unicode(out: &mut String, c: char) {
     for unit in c.encode_utf16(&mut [0; 2]) {
-        out.push_str(&format!("\\u{unit:04x}"));
+        write!(out, "\\u{unit:04x}").expect("a string takes everything");
     }
 }
 

@@ -281,7 +281,7 @@ async fn progress_and_log_messages_come_in_order_before_the_result() {
     .await
     .unwrap();
     assert_eq!(text(&result), "ok 1");
-    let heard = heard.lock().unwrap();
+    let heard = heard.lock().unwrap().clone();
     assert_eq!(heard.0.len(), 200);
     assert!(heard.0.is_sorted_by(|a, b| a < b), "{:?}", heard.0);
     assert_eq!(heard.1, 1);

@@ -3,6 +3,10 @@
     clippy::unwrap_used,
     reason = "in tests, a panic that shows the error is the report"
 )]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test waits for what it spawns, and runs real programs"
+)]
 
 mod calls;
 mod discovery;

@@ -1,8 +1,6 @@
 //! A wharf over a temporary home, and ways to use it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -29,7 +27,6 @@ pub(crate) struct Yard {
 
 /// A host's environment with what a process needs.
 pub(crate) fn host() -> BTreeMap<String, String> {
-    #[expect(clippy::disallowed_methods, reason = "tests run real programs")]
     let path = std::env::var("PATH").unwrap();
     BTreeMap::from([
         ("PATH".to_owned(), path),
@@ -133,10 +130,6 @@ impl Yard {
         })
     }
 
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.home.file(name)
-    }
-
     /// `mode=<path in the home>`.
     pub(crate) fn mode(home: &Home, mode: &str, file: &str) -> String {
         format!("{mode}={}", home.file(file).display())
@@ -201,8 +194,6 @@ pub(crate) async fn say(session: &Session, name: &str, arguments: Value) -> Stri
 pub(crate) fn starts(home: &Home, file: &str) -> usize {
     home.lines(file).len()
 }
-
-pub(crate) const SHORT: Duration = Duration::from_millis(300);
 
 /// Short waits for servers that do not end by themselves.
 pub(crate) fn quick() -> Value {

@@ -1,0 +1,15 @@
+//! The real `wharf`, in a home of its own, and everything it says.
+//!
+//! The snapshots stand in the tests; `cargo insta test --accept -p wharf` brings them up to date.
+#![expect(clippy::disallowed_methods, reason = "these tests start programs")]
+#![expect(clippy::unwrap_used, reason = "everything here is part of a test")]
+
+mod agents;
+mod background;
+mod calls;
+mod offline;
+mod pages;
+mod servers;
+mod stdio;
+mod support;
+mod up;
