@@ -28,16 +28,23 @@ async fn v67_no_orphan_survives_however_stubborn() {
         }
         let yard = Yard::at(home, json!({ "s": fake(&all, json!({})) }), quick(), host()).await;
         let session = yard.session("s");
+        names(&session).await;
+        yard.until_no_process().await;
+        let before = yard.home.lines("child").len();
         let pid: u32 = say(&session, "pid", json!({})).await.parse().unwrap();
         if all.contains(&child.as_str()) {
             poll_until("the grandchild", tokio::time::sleep, || {
-                !yard.home.lines("child").is_empty()
+                yard.home.lines("child").len() > before
             })
             .await;
         }
         let children = yard.home.lines("child");
         session.end().await;
-        assert!(!processes::alive(pid), "{modes:?}");
+        assert!(
+            !processes::alive(pid),
+            "{modes:?}: {}",
+            processes::command_line(pid)
+        );
         for child in children {
             assert!(
                 !processes::alive(child.parse().unwrap()),

@@ -115,10 +115,12 @@ fn count_up(file: &Path) -> usize {
 }
 
 fn deep_schema(levels: usize) -> Value {
-    (0..levels).fold(
-        json!({"type": "string"}),
-        |inner, _| json!({"type": "object", "properties": {"a": inner}}),
-    )
+    // Moved inwards, not copied: `json!` would copy all of it at each level.
+    (0..levels).fold(json!({"type": "string"}), |inner, _| {
+        let mut level = json!({"type": "object", "properties": {}});
+        level["properties"]["a"] = inner;
+        level
+    })
 }
 
 /// Legal by the protocol, awkward for somebody: each of these has broken a real client.

@@ -1,0 +1,18 @@
+//! The daemon, in this process, over real sockets and with real child processes.
+#![expect(
+    clippy::unwrap_used,
+    reason = "in tests, a panic that shows the error is the report"
+)]
+
+mod api;
+mod auth;
+mod dock;
+mod document;
+mod handshake;
+mod http;
+mod mixed;
+mod odd;
+mod settings;
+mod start;
+mod stateless;
+mod stdio;
