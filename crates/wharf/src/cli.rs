@@ -104,6 +104,10 @@ Examples:
   wharf up --background             in the background, with its log in daemon.log of the home folder
   wharf up --try                    with a server to play with, for this run alone
   wharf up --listen 127.0.0.1:0     on any free port")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that is typed"
+)]
 pub(crate) struct Up {
     /// Serve HTTP here, whatever `daemon.listen` says; port 0 takes any free one
     #[arg(long, value_name = "ADDR")]
@@ -150,11 +154,12 @@ pub(crate) struct Stop {
 /// the global one before `add` to have both.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
+    override_usage = "wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <NAME> <ENTRY>\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
     after_help = "\
 Examples:
   wharf add time -- uvx mcp-server-time
   wharf add github --env GITHUB_TOKEN='${env:GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
+  wharf add time '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'
   wharf add '{\"mcpServers\": {\"time\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}'
   wharf add --json '{\"mcpServers\": {…}}'
   wharf add - < mcp.json"
@@ -163,8 +168,11 @@ pub(crate) struct Add {
     /// Its name, or a whole block of JSON, or `-` to read a block from standard input
     #[arg(value_name = "NAME|BLOCK|-")]
     pub(crate) name: String,
-    /// Program and arguments, after `--`; or the JSON entry for NAME
-    #[arg(value_name = "COMMAND", trailing_var_arg = true)]
+    /// The entry of NAME as JSON, in place of a command
+    #[arg(value_name = "ENTRY")]
+    pub(crate) entry: Vec<String>,
+    /// Program and arguments
+    #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<String>,
     /// Variable for it; `${env:NAME}` takes one of the daemon's. May be repeated
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]

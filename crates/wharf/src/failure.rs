@@ -72,6 +72,15 @@ impl Failure {
         self
     }
 
+    /// A fact for programs.
+    pub(crate) fn with(mut self, key: &str, value: Value) -> Self {
+        if let Self::Told(told) = &mut self {
+            told.problem
+                .get_or_insert_with(|| json!({"title": told.message}))[key] = value;
+        }
+        self
+    }
+
     /// The cause, and its causes.
     pub(crate) fn because(mut self, cause: &dyn Error) -> Self {
         if let Self::Told(told) = &mut self {

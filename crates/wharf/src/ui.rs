@@ -14,11 +14,19 @@ use crate::failure::{Failure, Told};
 
 /// An operation that takes longer than this is talked about.
 const QUIET: Duration = Duration::from_secs(1);
+/// What is left of a column that has no room.
+const SHORTEST: usize = 8;
+/// Cells longer than this push the next one on, in their row alone.
+const WIDEST: usize = 44;
 const FRAME: Duration = Duration::from_millis(100);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// Prints.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts that have nothing to do with each other"
+)]
 pub(crate) struct Ui {
     /// The answer is JSON.
     pub(crate) json: bool,
@@ -69,12 +77,33 @@ impl Ui {
 
     /// Columns under headers. In a terminal the last one is cut to fit.
     pub(crate) fn table(&self, headers: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
-        let limit = if self.answers_to_terminal && self.width > 40 {
+        self.answer(&table(headers, rows, self.limit()))
+    }
+
+    /// The first line of a text for a column; cut in a terminal only.
+    pub(crate) fn brief(&self, text: &str, limit: usize) -> String {
+        first_line(
+            text,
+            if self.answers_to_terminal {
+                limit
+            } else {
+                usize::MAX
+            },
+        )
+    }
+
+    /// The first line of a text that follows so many characters; cut in a terminal only.
+    pub(crate) fn rest_of_line(&self, text: &str, used: usize) -> String {
+        first_line(text, self.limit().saturating_sub(used).max(SHORTEST))
+    }
+
+    /// How long a line of the answer may be.
+    fn limit(&self) -> usize {
+        if self.answers_to_terminal && self.width > 0 {
             self.width
         } else {
             usize::MAX
-        };
-        self.answer(&table(headers, rows, limit))
+        }
     }
 
     /// A line of talk.
@@ -251,7 +280,7 @@ pub(crate) fn size(bytes: usize) -> String {
 }
 
 /// The first line, cut to so many characters.
-pub(crate) fn first_line(text: &str, limit: usize) -> String {
+fn first_line(text: &str, limit: usize) -> String {
     let line = text.trim().lines().next().unwrap_or_default().trim_end();
     if line.chars().count() <= limit {
         return line.to_owned();
@@ -281,16 +310,13 @@ fn harmless(text: &str) -> String {
         let (before, after) = rest.split_at(at);
         shown.push_str(before);
         let ours = OURS.iter().find(|code| after.starts_with(**code));
-        let length = match ours {
-            Some(code) => {
-                shown.push_str(code);
-                code.len()
-            }
-            None => {
-                let control = after.chars().next().map_or(' ', |c| c);
-                shown.push(picture(control));
-                control.len_utf8()
-            }
+        let length = if let Some(code) = ours {
+            shown.push_str(code);
+            code.len()
+        } else {
+            let control = after.chars().next().unwrap_or_default();
+            shown.push(picture(control));
+            control.len_utf8()
         };
         rest = &after[length..];
     }
@@ -316,23 +342,25 @@ fn table(headers: &[&str], rows: &[Vec<String>], limit: usize) -> String {
             .iter()
             .filter_map(|row| row.get(column))
             .map(|text| text.chars().count());
+        let header = headers[column].chars().count();
         cells
-            .chain([headers[column].chars().count()])
+            .filter(|width| *width <= WIDEST)
+            .chain([header])
             .max()
             .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..headers.len()).map(width).collect();
-    let line = |cells: Vec<String>| {
-        let mut line = String::new();
-        for (index, (text, width)) in cells.iter().zip(&widths).enumerate() {
-            if index + 1 == cells.len() {
-                let left = limit.saturating_sub(line.chars().count()).max(16);
-                line.push_str(&first_line(&cell(text), left));
-            } else {
-                line.push_str(&format!("{:width$}  ", cell(text)));
-            }
-        }
-        line.trim_end().to_owned()
+    let line = |mut cells: Vec<String>| {
+        let last = cells.pop().unwrap_or_default();
+        let padded = cells
+            .iter()
+            .zip(&widths)
+            .map(|(text, width)| format!("{:width$}  ", cell(text)));
+        let before = padded.collect::<Vec<_>>().concat();
+        let left = limit.saturating_sub(before.chars().count()).max(SHORTEST);
+        format!("{before}{}", first_line(&cell(&last), left))
+            .trim_end()
+            .to_owned()
     };
     let header = headers.iter().map(|header| (*header).to_owned()).collect();
     let lines: Vec<String> = std::iter::once(header)

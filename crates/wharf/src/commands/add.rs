@@ -8,6 +8,7 @@ use super::read;
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
+use crate::paths::quoted;
 use crate::ui::{count, read_input};
 
 #[derive(Deserialize)]
@@ -68,17 +69,21 @@ fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
 
 /// Entries by name, with every member that was given.
 fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
-    let block = match (add.name.as_str(), add.command.as_slice()) {
-        ("-", []) => Some(
+    let block = match (
+        add.name.as_str(),
+        add.entry.as_slice(),
+        add.command.as_slice(),
+    ) {
+        ("-", [], []) => Some(
             read_input()
                 .map_err(|error| Failure::usage("can't read standard input").because(&error))?,
         ),
-        (text, []) if is_block(text) => Some(text.to_owned()),
-        (name, [entry]) if entry.trim_start().starts_with('{') => {
+        (text, [], []) if is_block(text) => Some(text.to_owned()),
+        (name, [entry], []) if entry.trim_start().starts_with('{') => {
             Some(format!("{{{}: {entry}}}", Value::from(name)))
         }
-        (name, []) => return Err(nothing_to_run(name)),
-        (_, [_, ..]) => None,
+        (_, [], [_, ..]) => None,
+        (name, words, command) => return Err(nothing_to_run(name, words, command)),
     };
     let mut servers = Map::new();
     match block {
@@ -128,10 +133,25 @@ fn options(add: &Add, entry: &mut Map<String, Value>) {
     }
 }
 
-fn nothing_to_run(name: &str) -> Failure {
-    Failure::usage(format!("nothing to run for `{name}`")).hint(format!(
-        "put the command after `--`: `wharf add {name} -- npx -y some-mcp-server`"
-    ))
+/// What was probably meant, as a command.
+fn nothing_to_run(name: &str, words: &[String], command: &[String]) -> Failure {
+    let words: Vec<String> = words
+        .iter()
+        .chain(command)
+        .map(|word| quoted(word))
+        .collect();
+    let (message, words) = if words.is_empty() {
+        (
+            format!("nothing to run for `{name}`"),
+            "npx -y some-mcp-server".to_owned(),
+        )
+    } else {
+        (
+            format!("the command of `{name}` must stand after `--`"),
+            words.join(" "),
+        )
+    };
+    Failure::usage(message).hint(format!("`wharf add {} -- {words}`", quoted(name)))
 }
 
 fn refused(error: PastedError) -> Failure {

@@ -53,7 +53,11 @@ pub(super) async fn run(world: &World, call: Call) -> Result<(), Failure> {
         return Err(Failure::Known(exit));
     }
     let failure = Failure::told(exit, "the tool returned an error");
-    Err(if known { failure } else { failure.hint(WHAT_THERE_IS) })
+    Err(if known {
+        failure
+    } else {
+        failure.hint(WHAT_THERE_IS)
+    })
 }
 
 const WHAT_THERE_IS: &str = "`wharf tools` lists what there is";
@@ -82,7 +86,7 @@ async fn target(client: &Client, text: &str, listing: &Listing) -> Result<Target
         let found = listing
             .tools
             .iter()
-            .find(|t| t.server == server && t.tool == tool);
+            .find(|t| t.server == server && t.own_name == tool);
         (json!({"server": server, "tool": tool}), found)
     } else {
         (

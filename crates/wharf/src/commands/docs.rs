@@ -34,11 +34,13 @@ pub(crate) fn man(ui: &Ui, words: &[String]) -> Result<(), Failure> {
 
 /// `docs/cli.md`.
 pub(crate) fn markdown(ui: &Ui) -> Result<(), Failure> {
-    let mut page = String::from(
-        "# The command line\n\n<!-- Made from the program; refresh with `cargo run -p wharf -- __docs > docs/cli.md`. -->\n\n",
-    );
-    section(&built(), 2, &mut page);
-    Ok(ui.answer(page.trim_end())?)
+    let mut blocks = vec![
+        "# The command line".to_owned(),
+        "<!-- Made from the program; refresh with `cargo run -p wharf -- __docs > docs/cli.md`. -->"
+            .to_owned(),
+    ];
+    section(&built(), "##", &mut blocks);
+    Ok(ui.answer(&blocks.join("\n\n"))?)
 }
 
 fn built() -> Command {
@@ -47,56 +49,54 @@ fn built() -> Command {
     command
 }
 
-fn section(command: &Command, depth: usize, page: &mut String) {
-    let name = command.get_bin_name().unwrap_or("wharf");
-    page.push_str(&format!("{} {name}\n\n", "#".repeat(depth)));
-    if let Some(about) = command.get_long_about().or_else(|| command.get_about()) {
-        page.push_str(&format!("{}\n\n", sentence(&about.to_string())));
-    }
+/// A command, then those below it, all of them on the third level.
+fn section(command: &Command, level: &str, blocks: &mut Vec<String>) {
+    blocks.push(format!(
+        "{level} {}",
+        command.get_bin_name().unwrap_or("wharf")
+    ));
+    let about = command.get_long_about().or_else(|| command.get_about());
+    blocks.extend(about.map(|about| sentence(&about.to_string())));
     let usage = command.clone().render_usage().to_string();
-    let usage = usage
-        .trim_start_matches("Usage:")
-        .trim()
-        .replace("\n       ", "\n");
-    page.push_str(&format!("```text\n{usage}\n```\n\n"));
+    blocks.push(literal(
+        &usage
+            .trim_start_matches("Usage:")
+            .trim()
+            .replace("\n       ", "\n"),
+    ));
     let shown = |arg: &&Arg| {
-        let general = depth > 2 && arg.is_global_set();
-        !arg.is_hide_set() && !general && !matches!(arg.get_id().as_str(), "help" | "version")
+        let said_above = level != "##" && arg.is_global_set();
+        !arg.is_hide_set() && !said_above && !matches!(arg.get_id().as_str(), "help" | "version")
     };
-    let args: Vec<&Arg> = command.get_arguments().filter(shown).collect();
-    if !args.is_empty() {
-        page.push_str("| | |\n|---|---|\n");
-        for arg in args {
-            page.push_str(&row(arg));
-        }
-        page.push('\n');
+    let rows: Vec<String> = command.get_arguments().filter(shown).map(row).collect();
+    if !rows.is_empty() {
+        blocks.push(format!("| | |\n|---|---|\n{}", rows.join("\n")));
     }
     let after = command
         .get_after_long_help()
         .or_else(|| command.get_after_help());
-    if let Some(after) = after {
-        for part in after.to_string().split("\n\n") {
-            let (title, lines) = part.split_once(":\n").unwrap_or(("", part));
-            if title.is_empty() {
-                page.push_str(&format!("{part}\n\n"));
-            } else {
-                page.push_str(&format!(
-                    "{title}:\n\n```text\n{}\n```\n\n",
-                    outdented(lines)
-                ));
+    for part in after
+        .map(ToString::to_string)
+        .unwrap_or_default()
+        .split_terminator("\n\n")
+    {
+        match part.split_once(":\n") {
+            Some((title, lines)) => {
+                blocks.push(format!("{title}:"));
+                blocks.push(literal(&outdented(lines)));
             }
+            None => blocks.push(part.to_owned()),
         }
     }
     for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-        section(sub, depth + usize::from(depth == 2), page);
+        section(sub, "###", blocks);
     }
 }
 
 /// An option or argument: how it is written, what it does.
 fn row(arg: &Arg) -> String {
-    let value = arg
-        .get_value_names()
-        .filter(|_| arg.get_action().takes_values());
+    let takes_value = arg.get_action().takes_values();
+    let value = arg.get_value_names().filter(|_| takes_value);
     let value = value.map(|names| names.join(" ")).unwrap_or_default();
     let name = match (arg.get_short(), arg.get_long()) {
         (Some(short), Some(long)) => format!("-{short}, --{long} {value}"),
@@ -106,29 +106,25 @@ fn row(arg: &Arg) -> String {
         (None, None) => format!("[{value}]"),
     };
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-    let defaults: Vec<String> = arg
-        .get_default_values()
-        .iter()
-        .map(|value| value.to_string_lossy().into_owned())
-        .collect();
-    let default = match (defaults.is_empty(), arg.get_action().takes_values()) {
-        (false, true) => format!(" [default: {}]", defaults.join(" ")),
-        _ => String::new(),
-    };
+    let default = arg.get_default_values().first().filter(|_| takes_value);
+    let default = default.map(|value| format!(" [default: {}]", value.to_string_lossy()));
+    let default = default.unwrap_or_default();
     format!(
-        "| `{}` | {}{default} |\n",
+        "| `{}` | {}{default} |",
         name.trim().replace('|', "\\|"),
         help.replace('|', "\\|")
     )
 }
 
-/// Clap takes the full stop from a single line.
+fn literal(text: &str) -> String {
+    format!("```text\n{text}\n```")
+}
+
+/// Clap takes the full stop from the first line.
 fn sentence(text: &str) -> String {
-    if text.ends_with('.') {
-        text.to_owned()
-    } else {
-        format!("{text}.")
-    }
+    let (first, rest) = text.split_at(text.find('\n').unwrap_or(text.len()));
+    let stop = if first.ends_with('.') { "" } else { "." };
+    format!("{first}{stop}{rest}")
 }
 
 fn outdented(text: &str) -> String {

@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::{part, read};
 use crate::World;
 use crate::failure::Failure;
-use crate::ui::first_line;
 
 /// A server at a glance, as the API reports it.
 #[derive(Deserialize)]
@@ -50,7 +49,7 @@ pub(super) async fn run(world: &World, agent: &str) -> Result<(), Failure> {
     let row = |server: &Server| {
         vec![
             server.name.clone(),
-            first_line(&server.status_text, 40),
+            world.ui.brief(&server.status_text, 40),
             server
                 .tools
                 .map_or_else(|| "-".to_owned(), |tools| tools.to_string()),

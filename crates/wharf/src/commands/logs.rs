@@ -13,9 +13,10 @@ use crate::ui::plain;
 pub(super) async fn run(world: &World, logs: Logs) -> Result<(), Failure> {
     let client = world.paths.client();
     // First the stream, then the past: a line between the two is shown twice, but none is lost.
-    let events = match logs.follow {
-        true => Some(client.stream(Method::GET, "/api/events", None).await?),
-        false => None,
+    let events = if logs.follow {
+        Some(client.stream(Method::GET, "/api/events", None).await?)
+    } else {
+        None
     };
     match &logs.name {
         Some(name) => {

@@ -45,7 +45,8 @@ pub(crate) fn run(world: &World, command: Command) -> Result<(), Failure> {
 
 async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
     match command {
-        Command::Up(up) => up::run(world, up).await,
+        // The daemon's whole life, which is large.
+        Command::Up(up) => Box::pin(up::run(world, up)).await,
         Command::Status => status::run(world).await,
         Command::Stop(stop) => stop::run(world, stop.name.as_deref()).await,
         Command::Add(add) => add::run(world, add).await,
@@ -78,15 +79,15 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
 
 /// A part of a path or query of the admin API.
 fn part(text: &str) -> String {
-    let mut part = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            part.push(char::from(byte));
+    let kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let bytes = text.bytes().map(|byte| {
+        if kept(byte) {
+            char::from(byte).to_string()
         } else {
-            part.push_str(&format!("%{byte:02X}"));
+            format!("%{byte:02X}")
         }
-    }
-    part
+    });
+    bytes.collect::<Vec<_>>().concat()
 }
 
 /// An answer of the daemon, as the type that a command prints.

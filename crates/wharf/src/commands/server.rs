@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{part, read};
 use crate::World;
 use crate::failure::{Exit, Failure};
-use crate::ui::{count, first_line, plain};
+use crate::ui::{Ui, count, plain};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,7 +36,8 @@ struct Details {
 #[derive(Deserialize)]
 struct Tool {
     name: String,
-    tool: String,
+    #[serde(rename = "tool")]
+    own_name: String,
     description: String,
 }
 
@@ -55,11 +56,11 @@ pub(super) async fn show(world: &World, name: &str, agent: &str) -> Result<(), F
         return Ok(world.ui.answer_json(&value)?);
     }
     let details: Details = read(&value)?;
-    world.ui.answer(&in_full(&details))?;
+    world.ui.answer(&in_full(&world.ui, &details))?;
     Ok(())
 }
 
-fn in_full(details: &Details) -> String {
+fn in_full(ui: &Ui, details: &Details) -> String {
     let mut lines = vec![];
     let mut line = |label: &str, value: &str| {
         if !value.is_empty() {
@@ -95,17 +96,14 @@ fn in_full(details: &Details) -> String {
         .max()
         .unwrap_or(0);
     lines.extend(details.tool_names.iter().map(|tool| {
-        let own = if tool.name == tool.tool {
+        let own = if tool.name == tool.own_name {
             String::new()
         } else {
-            format!(" ({})", tool.tool)
+            format!(" ({})", tool.own_name)
         };
-        let line = format!(
-            "  {:width$}{own}  {}",
-            tool.name,
-            first_line(&tool.description, 80)
-        );
-        line.trim_end().to_owned()
+        let line = format!("  {:width$}{own}  ", tool.name);
+        let description = ui.rest_of_line(&tool.description, line.chars().count());
+        format!("{line}{description}").trim_end().to_owned()
     }));
     lines.extend(
         details

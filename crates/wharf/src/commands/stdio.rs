@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use wharfinger_daemon::client::ClientError;
 
 use crate::World;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 
 /// Lines of MCP can be long, and are passed on in as few pieces as can be.
 const BUFFER: usize = 64 * 1024;
@@ -17,10 +17,17 @@ pub(super) async fn run(world: &World, agent: &str) -> Result<(), Failure> {
     let stream = match client.attach(agent).await {
         Err(ClientError::NotRunning { .. }) => {
             start_daemon(world)?;
-            client.attach(agent).await?
+            client.attach(agent).await
         }
-        other => other?,
+        other => other,
     };
+    let stream = stream.map_err(|error| match error {
+        ClientError::Refused { status: 404, .. } => {
+            Failure::told(Exit::Unknown, format!("there is no agent `{agent}`"))
+                .hint("`wharf agent list` lists them, `wharf agent new` makes one")
+        }
+        other => other.into(),
+    })?;
     let (from_daemon, to_daemon) = tokio::io::split(stream);
     let mut there = std::pin::pin!(there(tokio::io::stdin(), to_daemon));
     let mut back = std::pin::pin!(pump(from_daemon, tokio::io::stdout()));
@@ -42,6 +49,7 @@ pub(super) async fn run(world: &World, agent: &str) -> Result<(), Failure> {
 fn end(outcome: io::Result<()>) -> Result<(), Failure> {
     outcome.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::Enough,
+        io::ErrorKind::ConnectionReset => lost(),
         _ => lost().because(&error),
     })
 }
@@ -79,11 +87,11 @@ fn start_daemon(world: &World) -> Result<(), Failure> {
         .arg("--home")
         .arg(world.paths.home())
         .args(["up", "--background", "--for-client"]);
-    let failed = || Failure::failed("can't start the daemon").hint("`wharf up` shows why");
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(failed()),
-        Err(error) => Err(failed().because(&error)),
+    match status.map(|status| status.code()) {
+        Ok(Some(0)) => Ok(()),
+        Ok(Some(2)) => Err(Failure::Known(Exit::Usage)),
+        Ok(_) => Err(Failure::Known(Exit::Failed)),
+        Err(error) => Err(Failure::failed("can't start the daemon").because(&error)),
     }
 }

@@ -24,7 +24,9 @@ pub(super) struct Listing {
 pub(super) struct Tool {
     pub(super) name: String,
     pub(super) server: String,
-    pub(super) tool: String,
+    /// Its server's name for it.
+    #[serde(rename = "tool")]
+    pub(super) own_name: String,
     #[serde(default)]
     description: Option<String>,
     #[serde(default)]
@@ -73,14 +75,16 @@ pub(super) fn print(world: &World, listing: &Listing) -> Result<(), Failure> {
         return Ok(());
     }
     let row = |tool: &Tool| {
-        let description = tool.description.clone().unwrap_or_default();
+        let description = tool.description.as_deref().unwrap_or_default();
+        // The table cuts it where it must, but only the first line is brief.
+        let description = world.ui.rest_of_line(description, 0);
         vec![
             tool.name.clone(),
-            format!("{}/{}", tool.server, tool.tool),
+            format!("{}/{}", tool.server, tool.own_name),
             description,
         ]
     };
-    let rows: Vec<_> = listing.tools.iter().map(row).map(first_lines).collect();
+    let rows: Vec<_> = listing.tools.iter().map(row).collect();
     Ok(world
         .ui
         .table(&["NAME", "SERVER/TOOL", "DESCRIPTION"], &rows)?)
@@ -96,25 +100,21 @@ pub(super) fn complain(world: &World, listing: &Listing) {
     }
 }
 
-fn first_lines(mut row: Vec<String>) -> Vec<String> {
-    if let Some(description) = row.last_mut() {
-        *description = crate::ui::first_line(description, 100);
-    }
-    row
-}
-
 impl Tool {
     fn in_full(&self) -> String {
         let Self {
-            name, server, tool, ..
+            name,
+            server,
+            own_name,
+            ..
         } = self;
-        let mut text = format!("{name} ({server}/{tool})");
         let description = self.description.as_deref().unwrap_or_default().trim();
-        if !description.is_empty() {
-            text.push_str(&format!("\n  {}", description.replace('\n', "\n  ")));
-        }
         let schema = serde_json::to_string_pretty(&self.input_schema).unwrap_or_default();
-        text.push_str(&format!("\n  {}", schema.replace('\n', "\n  ")));
-        text
+        let lines = description
+            .lines()
+            .chain(schema.lines())
+            .map(|line| format!("\n  {line}"));
+        let lines: Vec<String> = lines.collect();
+        format!("{name} ({server}/{own_name}){}", lines.concat())
     }
 }

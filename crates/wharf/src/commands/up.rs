@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::filter::Targets;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use wharfinger::config::{File as Text, Inputs, load};
@@ -131,20 +131,28 @@ fn levels(world: &World, up: &Up) -> Result<Targets, Failure> {
         .get("RUST_LOG")
         .filter(|text| !text.is_empty());
     let text = up.log.as_ref().or(variable).map_or("info", String::as_str);
-    Targets::from_str(text).map_err(|error| {
+    // A word alone would be taken for a module, of which everything is logged.
+    let level = |part: &str| part.contains('=') || LevelFilter::from_str(part).is_ok();
+    let targets = Targets::from_str(text)
+        .ok()
+        .filter(|_| text.split(',').all(level));
+    targets.ok_or_else(|| {
         Failure::usage(format!("`{text}` is no level to log"))
-            .because(&error)
-            .hint("use `error`, `warn`, `info`, `debug`, `trace` or `off`")
+            .hint("use `error`, `warn`, `info`, `debug`, `trace` or `off`, and `MODULE=LEVEL` after a comma")
     })
 }
 
 fn refused(world: &World, error: ServeError, background: bool) -> Result<(), Failure> {
     match error {
         ServeError::Config(problems) => {
+            let failure = Failure::usage("not started, since the configuration has errors");
+            if world.ui.json {
+                return Err(failure.with("problems", json!(problems)));
+            }
             for problem in &problems {
                 world.ui.problem(problem);
             }
-            Err(Failure::usage("not started, since the configuration has errors"))
+            Err(failure)
         }
         // Two were started at once, and the other one serves.
         ServeError::Home(HomeError::Held { .. }) if background => Ok(()),

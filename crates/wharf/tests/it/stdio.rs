@@ -34,11 +34,13 @@ impl Client {
     }
 
     fn begin(&mut self) -> Value {
-        self.tell(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "test", "version": "1"},
-        }}));
+        self.tell(
+            &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            }}),
+        );
         let answer = self.hear();
         self.tell(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer
@@ -49,14 +51,21 @@ impl Client {
         drop(self.to.take());
         let (mut rest, mut stderr) = (String::new(), String::new());
         self.from.read_to_string(&mut rest).unwrap();
-        self.process.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        self.process
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut stderr)
+            .unwrap();
         let status = wait_for("it to end", || self.process.try_wait().unwrap());
         (rest, stderr, status.code())
     }
 }
 
 fn listening_anywhere(wharf: &Wharf) {
-    wharf.home.write_config(&json!({"daemon": {"listen": "127.0.0.1:0"}}));
+    wharf
+        .home
+        .write_config(&json!({"daemon": {"listen": "127.0.0.1:0"}}));
 }
 
 #[test]
@@ -68,14 +77,17 @@ fn a_client_gets_its_tools_and_a_daemon_for_them() {
     assert_eq!(client.begin()["result"]["protocolVersion"], "2025-06-18");
     client.tell(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
     let tools = client.hear()["result"]["tools"].as_array().unwrap().clone();
-    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["work", "echo", "env", "cwd", "pid"]);
     let arguments = json!({"message": "hi"});
     client.tell(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call",
         "params": {"name": "echo", "arguments": arguments}}));
     // The call is under way when the input ends, and answered all the same.
     let (rest, stderr, code) = client.end();
-    assert_snapshot!(rest, @"");
+    assert_snapshot!(rest, @r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"hi"}]}}"#);
     assert_eq!((stderr.as_str(), code), ("", Some(0)));
     wharf.stop_background();
 }
@@ -90,7 +102,8 @@ fn two_clients_at_once_share_one_daemon() {
     }
     let daemons = || {
         let all = wharf.left().into_iter();
-        all.filter(|pid| processes::command_line(*pid).contains("background-child")).collect::<Vec<_>>()
+        all.filter(|pid| processes::command_line(*pid).contains("background-child"))
+            .collect::<Vec<_>>()
     };
     wharfinger_testkit::wait_until("one daemon to be left", || daemons().len() == 1);
     for client in clients {
@@ -110,18 +123,39 @@ fn a_client_is_told_when_the_daemon_dies() {
     client.from.read_to_string(&mut rest).unwrap();
     let status = wait_for("it to end", || client.process.try_wait().unwrap());
     let mut stderr = String::new();
-    client.process.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    client
+        .process
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut stderr)
+        .unwrap();
     assert_eq!((rest.as_str(), status.code()), ("", Some(1)));
-    assert_snapshot!(stderr, @"");
+    assert_snapshot!(stderr, @"
+    error: the daemon ended, and with it this connection
+    hint: start this command again; it starts a daemon when none runs
+    ");
     assert_eq!(daemon.ended().0, None);
 }
 
 #[test]
 fn an_unknown_agent_and_a_bad_configuration_are_told() {
     let wharf = Wharf::new();
-    wharf.home.write("config.json", "{\"daemon\": {\"listen\": 5}}");
-    assert_snapshot!(wharf.run(&["stdio"]), @"");
+    wharf
+        .home
+        .write("config.json", "{\"daemon\": {\"listen\": 5}}");
+    assert_snapshot!(wharf.run(&["stdio"]), @"
+    $ wharf stdio
+    ! error: [HOME]/config.json:1: daemon.listen: must be a string, not 5
+    ! error: not started, since the configuration has errors
+    [exit 2]
+    ");
     listening_anywhere(&wharf);
-    assert_snapshot!(wharf.run(&["stdio", "--agent", "nobody"]), @"");
+    assert_snapshot!(wharf.run(&["stdio", "--agent", "nobody"]), @"
+    $ wharf stdio --agent nobody
+    ! error: there is no agent `nobody`
+    ! hint: `wharf agent list` lists them, `wharf agent new` makes one
+    [exit 4]
+    ");
     wharf.stop_background();
 }

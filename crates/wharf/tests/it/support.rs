@@ -44,7 +44,12 @@ impl Wharf {
     /// The same, with something on standard input.
     pub(crate) fn run_with_input(&self, words: &[&str], input: &str) -> String {
         let mut child = self.command(words).stdin(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
         self.said(words, &child.wait_with_output().unwrap())
     }
 
@@ -57,20 +62,27 @@ impl Wharf {
     }
 
     fn said(&self, words: &[&str], output: &Output) -> String {
-        let mut said = format!("$ wharf {}\n{}", words.join(" "), String::from_utf8_lossy(&output.stdout));
-        for line in String::from_utf8_lossy(&output.stderr).lines() {
-            said.push_str(&format!("! {line}\n"));
-        }
-        if let Some(code) = output.status.code().filter(|code| *code != 0) {
-            said.push_str(&format!("[exit {code}]\n"));
-        }
+        let answer = String::from_utf8_lossy(&output.stdout);
+        let talk = String::from_utf8_lossy(&output.stderr);
+        let talk: Vec<String> = talk.lines().map(|line| format!("! {line}\n")).collect();
+        let code = output.status.code().filter(|code| *code != 0);
+        let code = code
+            .map(|code| format!("[exit {code}]\n"))
+            .unwrap_or_default();
+        let said = format!(
+            "$ wharf {}\n{answer}{}{code}",
+            words.join(" "),
+            talk.concat()
+        );
         self.filter(&said)
     }
 
     /// Without what differs from run to run.
     pub(crate) fn filter(&self, text: &str) -> String {
         let program = env!("CARGO_BIN_EXE_wharf");
-        let filters = Filters::new().path(self.home.path(), "[HOME]").path(&fake_server(), "[FAKE]");
+        let filters = Filters::new()
+            .path(self.home.path(), "[HOME]")
+            .path(&fake_server(), "[FAKE]");
         filters.path(program.as_ref(), "[WHARF]").apply(text)
     }
 
@@ -84,7 +96,11 @@ impl Wharf {
     pub(crate) fn add_fake(&self, name: &str, modes: &[&str]) {
         let block = json!({name: {"command": fake_server(), "args": modes}}).to_string();
         let output = self.command(&["add", &block]).output().unwrap();
-        assert!(output.status.success(), "{}", self.said(&["add", name], &output));
+        assert!(
+            output.status.success(),
+            "{}",
+            self.said(&["add", name], &output)
+        );
     }
 
     /// What still runs of this home, the test's own daemon aside.
@@ -120,6 +136,8 @@ pub(crate) struct Daemon {
     /// What it has said on standard output until it listened.
     pub(crate) said: String,
     stderr: Option<JoinHandle<String>>,
+    /// Ends after the daemon, when that was killed.
+    guard: Vec<u32>,
 }
 
 impl Daemon {
@@ -135,13 +153,23 @@ impl Daemon {
         let mut stdout = BufReader::new(process.stdout.take().unwrap());
         let mut said = String::new();
         stdout.read_line(&mut said).unwrap();
-        assert!(said.starts_with("listening on"), "it said {said:?} and {}", stderr.join().unwrap());
+        assert!(
+            said.starts_with("listening on"),
+            "it said {said:?} and {}",
+            stderr.join().unwrap()
+        );
         if said.contains("no servers") {
             for _ in 0..4 {
                 stdout.read_line(&mut said).unwrap();
             }
         }
-        Self { process, said, stderr: Some(stderr) }
+        let guard = processes::children_of(process.id());
+        Self {
+            process,
+            said,
+            stderr: Some(stderr),
+            guard,
+        }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -160,7 +188,13 @@ impl Daemon {
     fn left(&self) -> Vec<u32> {
         let ending = format!("-{}", self.pid());
         let marks = processes::environment_marks(OWNER).into_iter();
-        marks.filter(|(_, owner)| owner.ends_with(&ending)).map(|(pid, _)| pid).collect()
+        let marked = marks
+            .filter(|(_, owner)| owner.ends_with(&ending))
+            .map(|(pid, _)| pid);
+        let guard = self.guard.iter().copied();
+        marked
+            .chain(guard.filter(|pid| processes::alive(*pid)))
+            .collect()
     }
 }
 

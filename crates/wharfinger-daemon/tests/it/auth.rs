@@ -215,12 +215,17 @@ async fn a_message_is_json_whatever_is_accepted_in_return() {
 async fn what_lies_in_the_home_is_closed_to_others() {
     let home = Home::new();
     let inner = home.file("made/by/the/daemon");
-    let dock = Dock::start(Home::new(), options(inner.clone())).await_at(&inner).await;
+    let dock = Dock::start(home, options(inner.clone())).await;
+    dock.client().get("/api/status").await.unwrap();
     let mode = |name: &str| {
         let found = inner.join(name).metadata().unwrap();
         found.permissions().mode() & 0o777
     };
     assert_eq!(mode(""), 0o700);
     assert_eq!(mode("wharf.sock"), 0o600);
-    drop((dock, mode));
+    assert_eq!(mode("tokens/agent-default"), 0o600);
+    let knock = Ask::new(dock.address, "GET", "/api/status").bearer("x");
+    assert_eq!(knock.send().await.status, 401);
+    assert_eq!(mode("tokens/owner"), 0o600);
+    dock.close().await;
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -18,6 +18,8 @@ use crate::http::{Ask, Response, within};
 
 pub(crate) struct Dock {
     pub(crate) home: Home,
+    /// The daemon's home, normally the same.
+    root: PathBuf,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     pub(crate) stop: CancellationToken,
@@ -87,8 +89,9 @@ impl Dock {
     }
 
     pub(crate) async fn start(home: Home, options: Options) -> Self {
+        until_free(&options.home).await;
         let (tell, told) = oneshot::channel::<Ready>();
-        let stop = options.stop.clone();
+        let (root, stop) = (options.home.clone(), options.stop.clone());
         let serving = TaskTracker::new().spawn(serve(options, |ready| {
             tell.send(ready).unwrap();
         }));
@@ -98,6 +101,7 @@ impl Dock {
         let address = ready.url.strip_prefix("http://").unwrap().parse().unwrap();
         let mut dock = Self {
             home,
+            root,
             address,
             token: String::new(),
             stop,
@@ -109,7 +113,7 @@ impl Dock {
 
     /// Over the Unix socket.
     pub(crate) fn client(&self) -> Client {
-        Client::new(self.home.path().canonicalize().unwrap().join("wharf.sock"))
+        Client::new(self.root.join("wharf.sock"))
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {
@@ -176,7 +180,7 @@ impl Dock {
 
     /// Everything that carries this home's mark.
     pub(crate) fn processes(&self) -> Vec<u32> {
-        marked(&self.home)
+        marked(&self.root)
     }
 
     pub(crate) async fn until_no_process(&self) {
@@ -184,6 +188,16 @@ impl Dock {
             self.processes().is_empty()
         })
         .await;
+    }
+
+    pub(crate) async fn until_sessions(&self, count: usize) {
+        let status = async || self.get("/api/status").await["sessions"].clone();
+        let looking = async {
+            while status().await != count {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        };
+        within(&format!("{count} sessions"), looking).await;
     }
 
     pub(crate) async fn until_lines(&self, file: &str, count: usize) {
@@ -206,24 +220,36 @@ impl Dock {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!(marked(&self.home), Vec::<u32>::new(), "processes are left");
-        assert!(!self.home.file("wharf.sock").exists());
+        assert_eq!(marked(&self.root), Vec::<u32>::new(), "processes are left");
+        assert!(!self.root.join("wharf.sock").exists());
         self.home
     }
 }
 
+/// Waits until nobody holds a home any more. Tests start programs all the time, and between fork and exec each of
+/// those holds whatever is locked in this process.
+async fn until_free(home: &Path) {
+    let Ok(lock) = std::fs::File::open(home.join("daemon.lock")) else {
+        return;
+    };
+    poll_until("the home to be free", tokio::time::sleep, || {
+        lock.try_lock().is_ok()
+    })
+    .await;
+    lock.unlock().unwrap();
+}
+
 /// The start of the mark of everything a daemon of this home starts.
-pub(crate) fn mark(home: &Home) -> String {
+pub(crate) fn mark(home: &Path) -> String {
     use sha2::{Digest, Sha256};
-    let path = home.path().canonicalize().unwrap();
+    let path = home.canonicalize().unwrap();
     let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
     hash.iter()
         .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
-fn marked(home: &Home) -> Vec<u32> {
+fn marked(home: &Path) -> Vec<u32> {
     let mark = mark(home);
     let marks = processes::environment_marks(OWNER).into_iter();
     marks

@@ -86,10 +86,10 @@ impl Ask {
         let (reader, mut writer) = stream.into_split();
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head = head + name + ": " + value + "\r\n";
         }
         if !self.body.is_empty() || self.method == "POST" {
-            head.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+            head = head + "Content-Length: " + &self.body.len().to_string() + "\r\n";
         }
         head.push_str("\r\n");
         let writing = async {

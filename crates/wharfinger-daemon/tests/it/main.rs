@@ -1,5 +1,9 @@
 //! The daemon, in this process, over real sockets and with real child processes.
 #![expect(
+    clippy::needless_pass_by_value,
+    reason = "`json!` borrows, and tests read better without"
+)]
+#![expect(
     clippy::unwrap_used,
     reason = "in tests, a panic that shows the error is the report"
 )]

@@ -69,19 +69,20 @@ pub fn run(owner: &str, mut pipe: impl Read) {
     end_all(|| tree::marked(OWNER, owner));
 }
 
-/// Ends what owners of this home that no longer live have left behind, a killed guard included. Blocks.
+/// Ends what earlier owners of this home have left behind, should their guards have been killed with them. Only for
+/// who holds the home and has started nothing yet. Blocks.
 pub fn sweep(home: &str) {
-    end_all(|| tree::left_behind(home));
+    end_all(|| tree::of_home(home));
 }
 
 fn end_all(find: impl Fn() -> std::collections::BTreeSet<tree::Seen>) {
     let started = Instant::now();
     let mut asked = std::collections::BTreeSet::new();
-    while started.elapsed() < Duration::from_secs(5) {
+    // One that is just being started may not show its mark yet.
+    let mut looks_left = 3;
+    while started.elapsed() < Duration::from_secs(5) && looks_left > 0 {
         let left = find();
-        if left.is_empty() {
-            return;
-        }
+        looks_left = if left.is_empty() { looks_left - 1 } else { 3 };
         let patient = started.elapsed() < Duration::from_millis(1500);
         for seen in left {
             if !patient {

@@ -82,17 +82,26 @@ impl Process {
             sleep(LOOK).await;
         }
         self.kill(&mut family).await;
-        self.wait().await
+        self.waited().await
+    }
+
+    /// After SIGKILL a process ends at once, unless the system itself holds it; that is not waited for.
+    async fn waited(&mut self) -> Exit {
+        timeout(Duration::from_secs(5), self.wait()).await.unwrap_or(Exit::Unknown)
     }
 
     async fn kill(&mut self, family: &mut std::collections::BTreeSet<tree::Seen>) {
+        if self.exit.is_some() && family.is_empty() {
+            // The id of its group may be somebody else's by now.
+            return;
+        }
         self.signal_group(Signal::KILL);
         let deadline = Instant::now() + Duration::from_secs(5);
         loop {
             for seen in family.iter() {
                 tree::signal(*seen, Signal::KILL);
             }
-            self.wait().await;
+            self.waited().await;
             if !self.has_family(family).await || Instant::now() > deadline {
                 return;
             }

@@ -84,16 +84,10 @@ pub(super) fn marked(variable: &str, value: &str) -> BTreeSet<Seen> {
     find(|pid| has_mark(pid, variable, |found| found == value))
 }
 
-/// Every living process whose owner's name starts with `home` and is not one of ours.
-pub(super) fn left_behind(home: &str) -> BTreeSet<Seen> {
-    find(|pid| {
-        has_mark(pid, OWNER, |found| {
-            let owner = found.rsplit_once('-').filter(|(of, _)| *of == home);
-            owner
-                .and_then(|(_, pid)| pid.parse().ok())
-                .is_some_and(|pid| stat(pid).is_none())
-        })
-    })
+/// Every living process of any owner of that home.
+pub(super) fn of_home(home: &str) -> BTreeSet<Seen> {
+    let of = |found: &str| found.rsplit_once('-').is_some_and(|(of, _)| of == home);
+    find(|pid| has_mark(pid, OWNER, of))
 }
 
 /// Processes that match, and all their descendants.

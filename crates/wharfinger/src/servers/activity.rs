@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// Far below zero, so that calls that end after it do not bring it back.
+const STOPPING: i64 = i64::MIN / 2;
+
 /// Shared by an actor and everybody who calls.
 #[derive(Debug)]
 pub(super) struct Activity {
@@ -43,7 +46,7 @@ impl Activity {
         self.idle_at(idle) <= Instant::now()
             && self
                 .calls
-                .compare_exchange(0, i64::MIN, Ordering::AcqRel, Ordering::Acquire)
+                .compare_exchange(0, STOPPING, Ordering::AcqRel, Ordering::Acquire)
                 .is_ok()
     }
 
@@ -57,9 +60,14 @@ impl Activity {
         from + idle
     }
 
+    /// Whether a call is in flight.
+    pub(super) fn is_busy(&self) -> bool {
+        self.calls.load(Ordering::Acquire) > 0
+    }
+
     /// No call begins any more, and those in flight are given up.
     pub(super) fn stop(&self) {
-        self.calls.store(i64::MIN, Ordering::Release);
+        self.calls.store(STOPPING, Ordering::Release);
     }
 }
 
@@ -91,5 +99,15 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         assert!(activity.stop_if_idle(idle));
         assert!(activity.begin().is_none(), "no call begins once it stops");
+    }
+
+    #[tokio::test]
+    async fn a_call_that_ends_after_the_stop_does_not_undo_it() {
+        let activity = Activity::new();
+        let call = activity.begin().unwrap();
+        activity.stop();
+        drop(call);
+        assert!(activity.begin().is_none());
+        assert!(!activity.is_busy());
     }
 }

@@ -2,11 +2,12 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::connection::{self, Connection};
 use wharfinger_wire::era::{
@@ -17,7 +18,7 @@ use wharfinger_wire::json::raw_from;
 use super::activity::Activity;
 use super::relay::Relay;
 use super::stderr::{Lines, drain};
-use super::{Audience, Context, Spec, StartError};
+use super::{Audience, Context, Note, Spec, StartError};
 use crate::launch::{self, Grace, Process};
 
 /// A server that is ready, as callers share it.
@@ -39,6 +40,8 @@ pub(super) struct Started {
     pub(super) changed: Arc<Notify>,
     /// Ends when its standard error has been read to the end.
     pub(super) drained: JoinHandle<()>,
+    /// The standard error of this process alone.
+    pub(super) own: Lines,
 }
 
 /// What went wrong with one process.
@@ -69,17 +72,10 @@ pub(super) async fn connect(
     cancel: &CancellationToken,
 ) -> Result<Started, StartError> {
     let limit = spec.policy.startup_timeout;
-    let deadline = Instant::now() + limit;
     let opening = match spec.remembered {
         None => Opening::Probe,
         Some(version) if version.is_modern() => Opening::Discover,
         Some(_) => Opening::Initialize,
-    };
-    // Half of the time for a process that the question may have locked, half for one that was not asked.
-    let first = if opening == Opening::Probe {
-        limit / 2
-    } else {
-        limit
     };
     let attempt = Attempt {
         context,
@@ -88,26 +84,19 @@ pub(super) async fn connect(
         audience,
         cancel,
     };
-    match attempt.run(opening, first).await {
+    match attempt.run(opening).await {
         Ok(started) => Ok(started),
         Err(Failure::Final(error)) => Err(error),
+        // The time that the question took is not the second process's fault.
         Err(Failure::Probe) => {
-            let opening = if opening == Opening::Initialize {
-                Opening::Probe
-            } else {
-                Opening::Initialize
+            let opening = match opening {
+                Opening::Initialize => Opening::Probe,
+                Opening::Probe | Opening::Discover => Opening::Initialize,
             };
-            let left = deadline.saturating_duration_since(Instant::now());
-            attempt
-                .run(opening, left)
-                .await
-                .map_err(|failure| match failure {
-                    Failure::Final(error) => error,
-                    Failure::Probe => StartError::TimedOut {
-                        limit,
-                        stderr: stderr.tail(TAIL),
-                    },
-                })
+            attempt.run(opening).await.map_err(|failure| match failure {
+                Failure::Final(error) => error,
+                Failure::Probe => StartError::TimedOut { limit, stderr: vec![] },
+            })
         }
     }
 }
@@ -124,13 +113,16 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&self, opening: Opening, limit: Duration) -> Result<Started, Failure> {
+    async fn run(&self, opening: Opening) -> Result<Started, Failure> {
+        let limit = self.spec.policy.startup_timeout;
         let launched = launch::spawn(&self.spec.plan, &self.context.owner)
             .map_err(|error| Failure::Final(StartError::Spawn(Arc::new(error))))?;
         let tasks = &self.context.tasks;
-        let lines = (self.stderr.clone(), self.audience.clone());
+        let own = Lines::new(TAIL);
+        let kept = [self.stderr.clone(), own.clone()];
         let longest = self.context.limits.stderr_line_bytes;
-        let mut drained = tasks.spawn(drain(launched.stderr, longest, lines.0, lines.1));
+        let mut drained =
+            tasks.spawn(drain(launched.stderr, longest, kept, self.audience.clone()));
         let changed = Arc::new(Notify::new());
         let relay = Relay {
             audience: self.audience.clone(),
@@ -155,10 +147,23 @@ impl Attempt<'_> {
         };
         let mut process = launched.process;
         let probe_wait = self.context.limits.probe_wait;
+        // A process that the question may have locked gets half of the time; one that answers it, all.
+        let answered = AtomicBool::new(opening != Opening::Probe);
+        let patience = async {
+            sleep(limit / 2).await;
+            if answered.load(Ordering::Relaxed) {
+                sleep(limit / 2).await;
+            }
+        };
+        let asked = Asked {
+            connection: &connection,
+            client: &client,
+            answered: &answered,
+        };
         let outcome = tokio::select! {
-            ready = negotiate(&connection, &client, opening, probe_wait) => Outcome::Told(ready),
+            ready = asked.negotiate(opening, probe_wait) => Outcome::Told(ready),
             exit = process.wait() => Outcome::Exited(exit),
-            () = sleep(limit) => Outcome::TimedOut,
+            () = patience => Outcome::TimedOut,
             () = self.cancel.cancelled() => Outcome::Cancelled,
         };
         let failure = match outcome {
@@ -176,30 +181,32 @@ impl Attempt<'_> {
                     process,
                     changed,
                     drained,
+                    own,
                 });
             }
             // It closed its output first; how it ended is the better story.
             Outcome::Told(Err(Negotiation::Closed)) => {
                 let exit = timeout(Duration::from_secs(1), process.wait()).await.ok();
-                self.ended(exit, opening, &mut drained).await
+                self.ended(exit, opening, &own, &mut drained).await
             }
             Outcome::Told(Err(Negotiation::Again)) => Failure::Probe,
             Outcome::Told(Err(Negotiation::Refused(error)))
                 if opening == Opening::Initialize && self.spec.remembered.is_some() =>
             {
-                tracing::debug!(server = %self.spec.name, %error, "its era changed");
+                let text = format!("it was initialized before, and refuses it now: {error}");
+                self.audience.note(Note::Noise(text));
                 Failure::Probe
             }
             Outcome::Told(Err(Negotiation::Refused(error))) => {
-                let stderr = self.stderr.tail(TAIL);
+                let stderr = own.tail(TAIL);
                 Failure::Final(StartError::Protocol { error, stderr })
             }
-            Outcome::Exited(exit) => self.ended(Some(exit), opening, &mut drained).await,
-            Outcome::TimedOut if opening == Opening::Probe => Failure::Probe,
+            Outcome::Exited(exit) => self.ended(Some(exit), opening, &own, &mut drained).await,
+            Outcome::TimedOut if !answered.load(Ordering::Relaxed) => Failure::Probe,
             Outcome::Cancelled => Failure::Final(StartError::Stopped),
             Outcome::TimedOut => Failure::Final(StartError::TimedOut {
                 limit: self.spec.policy.startup_timeout,
-                stderr: self.stderr.tail(TAIL),
+                stderr: own.tail(TAIL),
             }),
         };
         // Whatever it was doing, it is not ours any more. It gets no time: it never was in service.
@@ -216,6 +223,7 @@ impl Attempt<'_> {
         &self,
         exit: Option<crate::model::Exit>,
         opening: Opening,
+        own: &Lines,
         drained: &mut tokio::task::JoinHandle<()>,
     ) -> Failure {
         // Its last words are often the reason.
@@ -226,7 +234,7 @@ impl Attempt<'_> {
         let exit = exit.unwrap_or(crate::model::Exit::Unknown);
         Failure::Final(StartError::Exited {
             exit,
-            stderr: self.stderr.tail(TAIL),
+            stderr: own.tail(TAIL),
         })
     }
 }
@@ -253,35 +261,47 @@ impl From<InitializeError> for Negotiation {
     }
 }
 
-async fn negotiate(
-    connection: &Connection,
-    client: &ClientDescription,
-    opening: Opening,
-    probe_wait: Duration,
-) -> Result<ServerDescription, Negotiation> {
-    if opening == Opening::Initialize {
-        return Ok(era::initialize(connection, client).await?);
+/// A process that is asked what it is.
+struct Asked<'a> {
+    connection: &'a Connection,
+    client: &'a ClientDescription,
+    /// Whether it has answered anything.
+    answered: &'a AtomicBool,
+}
+
+impl Asked<'_> {
+    async fn initialize(&self) -> Result<ServerDescription, InitializeError> {
+        era::initialize(self.connection, self.client).await
     }
-    // The process's own limit applies; a slow start is not a refusal.
-    let mut discover = pin!(era::discover(
-        connection,
-        client,
-        Duration::from_secs(86_400)
-    ));
-    let answer = match opening {
-        Opening::Probe => timeout(probe_wait, &mut discover).await.ok(),
-        Opening::Discover | Opening::Initialize => Some(discover.as_mut().await),
-    };
-    if let Some(answer) = answer {
-        settle(connection, client, answer).await
-    } else {
+
+    async fn negotiate(
+        &self,
+        opening: Opening,
+        probe_wait: Duration,
+    ) -> Result<ServerDescription, Negotiation> {
+        if opening == Opening::Initialize {
+            return Ok(self.initialize().await?);
+        }
+        // The process's own limit applies; a slow start is not a refusal.
+        let for_ever = Duration::from_secs(86_400);
+        let mut discover = pin!(era::discover(self.connection, self.client, for_ever));
+        let answer = match opening {
+            Opening::Probe => timeout(probe_wait, &mut discover).await.ok(),
+            Opening::Discover | Opening::Initialize => Some(discover.as_mut().await),
+        };
+        if let Some(answer) = answer {
+            return self.settle(answer).await;
+        }
         // Slow, or silent for good: shake hands as well, and see which question is answered.
-        let mut initialize = pin!(era::initialize(connection, client));
+        let mut initialize = pin!(self.initialize());
         tokio::select! {
             biased;
             answer = &mut discover => match answer {
-                Err(Probe::Refused(_)) => Ok(initialize.await?),
-                answer => settle(connection, client, answer).await,
+                Err(Probe::Refused(_)) => {
+                    self.answered.store(true, Ordering::Relaxed);
+                    Ok(initialize.await?)
+                }
+                answer => self.settle(answer).await,
             },
             answer = &mut initialize => match answer {
                 Ok(description) => Ok(description),
@@ -291,19 +311,19 @@ async fn negotiate(
             },
         }
     }
-}
 
-async fn settle(
-    connection: &Connection,
-    client: &ClientDescription,
-    answer: Result<ServerDescription, Probe>,
-) -> Result<ServerDescription, Negotiation> {
-    match answer {
-        Ok(description) => Ok(description),
-        Err(Probe::Refused(_)) => Ok(era::initialize(connection, client).await?),
-        Err(Probe::Closed) => Err(Negotiation::Closed),
-        Err(Probe::Silent | Probe::OtherVersions(_) | Probe::Odd { .. } | Probe::NotSent(_)) => {
-            Err(Negotiation::Again)
+    async fn settle(
+        &self,
+        answer: Result<ServerDescription, Probe>,
+    ) -> Result<ServerDescription, Negotiation> {
+        self.answered.store(true, Ordering::Relaxed);
+        match answer {
+            Ok(description) => Ok(description),
+            Err(Probe::Refused(_)) => Ok(self.initialize().await?),
+            Err(Probe::Closed) => Err(Negotiation::Closed),
+            Err(Probe::Silent | Probe::OtherVersions(_) | Probe::Odd { .. } | Probe::NotSent(_)) => {
+                Err(Negotiation::Again)
+            }
         }
     }
 }

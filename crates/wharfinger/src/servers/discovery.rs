@@ -23,8 +23,10 @@ pub async fn discover(
     audience.note(Note::Status(Status::Starting));
     let mut started = connect(context, spec, &stderr, &audience, &context.stop).await?;
     let limit = spec.policy.startup_timeout;
-    let listed = timeout(limit, list(&started.live, &context.limits)).await;
+    let listing = timeout(limit, list(&started.live, &context.limits));
+    let listed = context.stop.run_until_cancelled(listing).await;
     let live = started.live.clone();
+    let started_lines = started.own.clone();
     let grace = context.grace();
     context.tasks.spawn(async move {
         live.connection.close();
@@ -32,13 +34,15 @@ pub async fn discover(
         live.connection.abandon();
         drop(dir);
     });
+    let stderr = started_lines;
     match listed {
-        Ok(Ok(discovered)) => Ok(discovered),
-        Ok(Err(reason)) => Err(StartError::List {
+        None => Err(StartError::Stopped),
+        Some(Ok(Ok(discovered))) => Ok(discovered),
+        Some(Ok(Err(reason))) => Err(StartError::List {
             reason,
             stderr: stderr.tail(TAIL),
         }),
-        Err(_) => Err(StartError::TimedOut {
+        Some(Err(_)) => Err(StartError::TimedOut {
             limit,
             stderr: stderr.tail(TAIL),
         }),

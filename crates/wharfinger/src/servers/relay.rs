@@ -9,6 +9,7 @@ use wharfinger_wire::connection::{Peer, SkipReason, Skipped};
 use wharfinger_wire::json::{Raw, raw};
 use wharfinger_wire::message::{ErrorObject, Id, METHOD_NOT_FOUND};
 
+use super::stderr::whole_words;
 use super::{Audience, Note};
 use crate::model::Declared;
 
@@ -58,7 +59,9 @@ impl Peer for Relay {
     }
 
     fn skipped(&self, skipped: &Skipped) {
-        let head: String = skipped.head.trim_end().chars().take(200).collect();
+        let head: String = skipped.head.chars().take(200).collect();
+        let cut = head.len() < skipped.head.len() || skipped.bytes > skipped.head.len() + 1;
+        let head = if cut { whole_words(&head) } else { head.trim_end() }.to_owned();
         match &skipped.reason {
             SkipReason::Malformed(_) => self.audience.note(Note::Noise(head)),
             SkipReason::Oversized => self.audience.note(Note::Noise(format!(

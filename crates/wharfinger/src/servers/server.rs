@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::connection::Call;
 use wharfinger_wire::json::{Object, raw};
@@ -84,6 +84,11 @@ pub(super) struct Up {
     /// Keeps the subscription to changes of the tool list open, where the era has one.
     _subscription: Option<Call>,
     listing: Option<Future<Result<Discovered, String>>>,
+    /// Another change came while it was listed.
+    again: bool,
+    /// The pause before the next listing; longer while changes keep coming.
+    pause: Duration,
+    listed: Instant,
 }
 
 /// All that can happen.
@@ -101,6 +106,8 @@ enum Next {
 
 /// A burst of changes is one change.
 const SETTLE: Duration = Duration::from_millis(100);
+/// The longest pause between two listings of a server that never stops changing.
+const LONGEST: Duration = Duration::from_secs(30);
 
 impl Server {
     pub(super) async fn run(mut self) {
@@ -175,6 +182,9 @@ impl Server {
                 self.phase = Phase::Up(Box::new(Up {
                     _subscription: subscribe(&live),
                     listing: None,
+                    again: false,
+                    pause: SETTLE,
+                    listed: Instant::now(),
                     started,
                 }));
                 self.publish(State::Running(live));
@@ -195,9 +205,16 @@ impl Server {
         let limits = self.context.limits.clone();
         let limit = self.spec.policy.startup_timeout;
         if let Phase::Up(up) = &mut self.phase {
+            if up.listing.is_some() {
+                up.again = true;
+                return;
+            }
+            let quiet = up.listed.elapsed() > 2 * LONGEST;
+            let pause = if quiet { SETTLE } else { up.pause };
+            up.pause = (pause * 2).min(LONGEST);
             let live = up.started.live.clone();
             up.listing = Some(Box::pin(async move {
-                sleep(SETTLE).await;
+                sleep(pause).await;
                 timeout(limit, list(&live, &limits))
                     .await
                     .unwrap_or_else(|_| Err("it did not answer in time".into()))
@@ -206,13 +223,20 @@ impl Server {
     }
 
     fn listed(&mut self, result: Result<Discovered, String>) {
+        let mut again = false;
         if let Phase::Up(up) = &mut self.phase {
             up.listing = None;
+            up.listed = Instant::now();
+            again = std::mem::take(&mut up.again);
+        }
+        if again {
+            self.relist();
         }
         match result {
             Ok(discovered) => self.audience.note(Note::Tools(discovered)),
             Err(reason) => {
-                tracing::warn!(server = %self.spec.name, reason, "its tools could not be listed again");
+                let text = format!("its tools could not be listed again: {reason}");
+                self.audience.note(Note::Noise(text));
             }
         }
     }
@@ -243,7 +267,7 @@ impl Server {
         timeout(Duration::from_millis(500), &mut up.started.drained)
             .await
             .ok();
-        let stderr = self.stderr.tail(TAIL);
+        let stderr = up.started.own.tail(TAIL);
         tracing::warn!(server = %self.spec.name, %exit, "exited unasked");
         self.publish(State::Exited {
             exit,

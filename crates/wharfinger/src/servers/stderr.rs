@@ -46,36 +46,46 @@ impl Lines {
 pub(super) async fn drain(
     stderr: impl AsyncRead + Unpin,
     longest: usize,
-    lines: Lines,
+    kept: [Lines; 2],
     audience: Arc<dyn Audience>,
 ) {
     let mut reader = BufReader::new(stderr);
-    let mut line = vec![];
+    let (mut line, mut cut) = (vec![], false);
     while let Ok(piece) = reader.fill_buf().await {
         if piece.is_empty() {
             break;
         }
         let end = piece.iter().position(|byte| *byte == b'\n');
         let part = &piece[..end.unwrap_or(piece.len())];
-        line.extend(&part[..part.len().min(longest - line.len().min(longest))]);
+        let room = longest - line.len().min(longest);
+        cut |= part.len() > room;
+        line.extend(&part[..part.len().min(room)]);
         let used = end.map_or(piece.len(), |end| end + 1);
         reader.consume(used);
         if end.is_some() {
-            give(&mut line, &lines, &*audience);
+            give(&mut line, std::mem::take(&mut cut), &kept, &*audience);
         }
     }
     if !line.is_empty() {
-        give(&mut line, &lines, &*audience);
+        give(&mut line, cut, &kept, &*audience);
     }
 }
 
-fn give(line: &mut Vec<u8>, lines: &Lines, audience: &dyn Audience) {
-    let text = String::from_utf8_lossy(line).trim_end().to_owned();
+fn give(line: &mut Vec<u8>, cut: bool, kept: &[Lines; 2], audience: &dyn Audience) {
+    let text = String::from_utf8_lossy(line);
+    let text = if cut { whole_words(&text) } else { text.trim_end() }.to_owned();
     line.clear();
     if !text.is_empty() {
-        lines.push(text.clone());
+        for lines in kept {
+            lines.push(text.clone());
+        }
         audience.note(Note::Stderr(text));
     }
+}
+
+/// A cut text without the word that was cut: half of a secret would not be known as one.
+pub(super) fn whole_words(text: &str) -> &str {
+    text.rfind(char::is_whitespace).map_or("", |at| &text[..at]).trim_end()
 }
 
 #[cfg(test)]
@@ -90,9 +100,10 @@ mod tests {
     #[tokio::test]
     async fn lines_are_kept_cut_and_bounded() {
         let lines = Lines::new(3);
-        let text = b"one\n\ntwo\r\nthree-too-long\nfour\xff\nrest";
-        drain(&text[..], 8, lines.clone(), Arc::new(Nobody)).await;
-        assert_eq!(lines.tail(10), ["three-to", "four\u{fffd}", "rest"]);
+        let text = b"one\n\ntwo\r\nthreetoolong\nfour\xff\nrest";
+        let other = Lines::new(3);
+        drain(&text[..], 8, [lines.clone(), other], Arc::new(Nobody)).await;
+        assert_eq!(lines.tail(10), ["two", "four\u{fffd}", "rest"]);
         assert_eq!(lines.tail(1), ["rest"]);
     }
 }

@@ -13,6 +13,7 @@ mod discovery;
 mod environment;
 mod lifecycle;
 mod protocol;
+mod reference;
 mod reports;
 mod sessions;
 mod stopping;
