@@ -391,6 +391,19 @@ mod tests {
     }
 
     #[test]
+    fn a_long_cell_pushes_its_own_row_alone() {
+        let long = "x".repeat(WIDEST + 1);
+        let rows = [
+            vec![long.clone(), "1".to_owned()],
+            vec!["y".into(), "2".into()],
+        ];
+        assert_eq!(
+            table(&["A", "B"], &rows, usize::MAX),
+            format!("A  B\n{long}  1\ny  2")
+        );
+    }
+
+    #[test]
     fn a_server_can_not_write_to_the_terminal() {
         assert_eq!(
             harmless("a\x1b]0;title\x07b\r\x1b[1;31mred\x1b[0m\n"),

@@ -30,23 +30,21 @@ pub enum HomeError {
     },
 }
 
-/// A home folder. Made when missing, readable by its owner alone.
+/// A home folder. Made when missing, and closed to everybody but its owner.
 #[derive(Clone, Debug)]
 pub struct Home(PathBuf);
 
 impl Home {
-    /// Makes the folder if need be.
+    /// Makes the folder if need be, and closes it to others.
     pub fn open(path: &Path) -> Result<Self, HomeError> {
         let failed = |source| HomeError::Io {
             path: path.to_owned(),
             source,
         };
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(path).map_err(failed)?;
-        Ok(Self(fs::canonicalize(path).map_err(failed)?))
+        private_folder(path).map_err(failed)?;
+        let home = Self(fs::canonicalize(path).map_err(failed)?);
+        private_folder(&home.0.join("tokens")).map_err(failed)?;
+        Ok(home)
     }
 
     /// The folder.
@@ -77,9 +75,18 @@ impl Home {
         self.0.join("workspaces")
     }
 
-    /// A short name of this home that is the same at every start.
-    pub(crate) fn mark(&self) -> String {
-        let hash = Sha256::digest(self.0.as_os_str().as_encoded_bytes());
+    /// A short name of this home that is the same at every start. Another folder at the same path, in a container
+    /// say, has another one.
+    pub fn mark(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.0.as_os_str().as_encoded_bytes());
+        #[cfg(unix)]
+        if let Ok(folder) = fs::metadata(&self.0) {
+            use std::os::unix::fs::MetadataExt;
+            hash.update(folder.dev().to_le_bytes());
+            hash.update(folder.ino().to_le_bytes());
+        }
+        let hash = hash.finalize();
         hash.iter()
             .take(6)
             .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
@@ -136,6 +143,20 @@ impl Home {
             None => self.0.join("tokens").join("owner"),
         }
     }
+}
+
+/// Makes a folder if need be, for its owner alone (0700).
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+        builder.mode(0o700).create(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+    }
+    #[cfg(not(unix))]
+    builder.create(path)
 }
 
 /// Bearer tokens: one for each agent's endpoint, one for the admin API. Each lies in a file of its own (0600).
@@ -210,7 +231,10 @@ mod tests {
     #[test]
     fn a_home_is_held_by_one_and_closed_to_others() {
         let dir = tempfile::tempdir().unwrap();
-        let home = Home::open(&dir.path().join("h")).unwrap();
+        let path = dir.path().join("h");
+        fs::create_dir(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let home = Home::open(&path).unwrap();
         assert_eq!(
             fs::metadata(home.path()).unwrap().permissions().mode() & 0o777,
             0o700

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,8 +30,12 @@ pub(crate) enum Way {
 
 /// Headers of a request, all together, in bytes.
 const HEADER_BYTES: usize = 64 << 10;
-/// How long they may take to arrive.
-const HEADER_TIME: Duration = Duration::from_secs(30);
+/// How long they may take to arrive, or the next request to begin on an idle connection.
+const HEADER_TIME: Duration = Duration::from_secs(60);
+/// How long the first ones may take: nobody is known yet.
+const FIRST_TIME: Duration = Duration::from_secs(5);
+/// Connections over TCP at once. The socket in the home has none of this, so its owner always gets in.
+const CONNECTIONS: usize = 512;
 
 /// Serves until stopped; then connections that do nothing are closed, and the others end with their response.
 pub(crate) async fn tcp(
@@ -39,12 +44,29 @@ pub(crate) async fn tcp(
     tasks: TaskTracker,
     stop: CancellationToken,
 ) {
-    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let next = async {
+            // When all are taken, the others wait in the system's queue.
+            let place = room.clone().acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let Some((place, accepted)) = stop.run_until_cancelled(next).await else {
+            return;
+        };
         match accepted {
             Ok((stream, _)) => {
                 // Without it, a reply in two writes waits 40 ms for an acknowledgement.
                 stream.set_nodelay(true).ok();
-                tasks.spawn(connection(stream, router.clone(), Way::Tcp, stop.clone()));
+                let (router, stop) = (router.clone(), stop.clone());
+                tasks.spawn(async move {
+                    let mut first = [0];
+                    let begun = tokio::time::timeout(FIRST_TIME, stream.peek(&mut first)).await;
+                    if matches!(begun, Ok(Ok(1))) {
+                        connection(stream, router, Way::Tcp, stop).await;
+                    }
+                    drop(place);
+                });
             }
             Err(error) => pause(&error).await,
         }

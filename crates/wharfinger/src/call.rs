@@ -88,6 +88,9 @@ impl Session {
         call: ToolCall<'_>,
         mut notes: impl FnMut(CallNote),
     ) -> Result<Raw, Refusal> {
+        if self.is_over() {
+            return Err(Refusal::Unavailable("this session is over".into()));
+        }
         let (entry, tool) = self.find(call.target)?;
         let started = Instant::now();
         let reply = self.exchange(&entry, &tool, call, &mut notes).await;

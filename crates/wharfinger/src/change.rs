@@ -26,8 +26,8 @@ impl Wharf {
         let (after, problems) = keep_last_good(&before, loaded);
         let difference = difference(&before, &after);
         self.0.problems.store(Arc::new(problems.clone()));
+        self.learn_secrets(&after);
         self.0.config.store(Arc::new(after));
-        self.learn_secrets();
         let config = self.config();
         let switched_off = |name: &&crate::model::ServerName| {
             config
@@ -35,18 +35,11 @@ impl Wharf {
                 .is_some_and(|entry| !entry.enabled)
         };
         let off = difference.changed.iter().filter(switched_off);
-        for name in difference.removed.iter().chain(off) {
-            self.drop_server(name.as_str()).await;
-        }
-        for name in &difference.removed {
-            self.forget(name);
-            if let Err(error) = self.0.store.forget_discoveries(name.to_string()).await {
-                tracing::warn!(server = %name, "its kept tools could not be forgotten: {error}");
-            }
-        }
-        for name in &difference.changed {
+        let stopped: Vec<_> = difference.removed.iter().chain(off).cloned().collect();
+        for name in difference.removed.iter().chain(&difference.changed) {
             self.forget(name);
         }
+        // From here on nobody sees them; only then is waited for their end.
         self.changed();
         self.0.events.tell(EventKind::ConfigChanged {
             added: difference.added.clone(),
@@ -54,6 +47,14 @@ impl Wharf {
             removed: difference.removed.clone(),
             problems: problems.len(),
         });
+        for name in &stopped {
+            self.drop_server(name.as_str()).await;
+        }
+        for name in &difference.removed {
+            if let Err(error) = self.0.store.forget_discoveries(name.to_string()).await {
+                tracing::warn!(server = %name, "its kept tools could not be forgotten: {error}");
+            }
+        }
         // In the background: whoever changes the configuration need not wait for servers to start.
         if !difference.added.is_empty() || !difference.changed.is_empty() {
             let wharf = self.clone();

@@ -127,13 +127,25 @@ async fn stored(
         RawValue::from_string(row.description),
         RawValue::from_string(row.tools),
     );
-    // What can't be read is found out again.
+    // What became a secret since it was kept is one now. What can't be read is found out again.
     let (Some(version), Ok(description), Ok(tools)) = parts else {
         return Ok(None);
     };
+    let (description, tools) = (clean(wharf, description), clean(wharf, tools));
     named(wharf, entry, version, description, &tools)
         .await
         .map(Some)
+}
+
+/// Lists go to every client and into the database, so secrets leave them at the entrance.
+fn clean(wharf: &Wharf, value: Box<RawValue>) -> Box<RawValue> {
+    wharf.redactor().json(&value).unwrap_or(value)
+}
+
+/// The tools of a server as one list.
+fn joined(discovered: &Discovered) -> Box<RawValue> {
+    let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
+    RawValue::from_string(format!("[{}]", texts.join(","))).expect("tools are JSON")
 }
 
 /// Reads tools and gives them their names.
@@ -415,8 +427,7 @@ async fn keep_discovered(
         "info": discovered.description.info,
         "instructions": discovered.description.instructions,
     }));
-    let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
-    let tools = RawValue::from_string(format!("[{}]", texts.join(","))).expect("tools are JSON");
+    let (description, tools) = (clean(wharf, description), clean(wharf, joined(discovered)));
     let version = discovered.description.version;
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -430,9 +441,12 @@ async fn keep_discovered(
         at: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
     };
     for warning in &discovered.warnings {
-        tracing::warn!(server = %entry.name, "{warning}");
+        tracing::warn!(server = %entry.name, "{}", wharf.redactor().text(warning));
     }
-    wharf.0.store.keep_discovery(row).await?;
+    // A full disk is no reason to do without its tools.
+    if let Err(error) = wharf.0.store.keep_discovery(row).await {
+        tracing::warn!(server = %entry.name, "its tools could not be kept: {error}");
+    }
     named(wharf, entry, version, description, &tools).await
 }
 
@@ -471,9 +485,9 @@ async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
             .map(|discovery| discovery.state.clone())
     };
     let Some(state) = state else { return Ok(()) };
-    let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
+    let listed = clean(wharf, joined(&discovered));
     let same = match &*state.borrow() {
-        Found::Known(known) => known.tools == format!("[{}]", texts.join(",")),
+        Found::Known(known) => known.tools == listed.get(),
         Found::Asking | Found::Failed { .. } => false,
     };
     if same {
@@ -523,7 +537,12 @@ impl Wharf {
         let level = config
             .server(server.as_str())
             .map(|entry| entry.stderr_level);
-        log_at(level.unwrap_or_default(), server, &line);
+        if let Some(left_out) = lock(&self.0.pace).entry(server.clone()).or_default().pass() {
+            if left_out > 0 {
+                tracing::warn!(target: "wharfinger::stderr", %server, "{left_out} lines are left out here");
+            }
+            log_at(level.unwrap_or_default(), server, &line);
+        }
         self.0.events.tell(EventKind::Stderr {
             server: server.clone(),
             line,
@@ -536,6 +555,36 @@ impl Wharf {
             .get(server)
             .map(|lines| lines.tail(count))
             .unwrap_or_default()
+    }
+}
+
+/// Lines of one server that reach the log: so many a second, the rest is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    second: u64,
+    lines: usize,
+    left_out: usize,
+}
+
+/// A server that floods its standard error must not fill the owner's disk.
+const LINES_A_SECOND: usize = 100;
+
+impl Pace {
+    /// Whether this line may pass, and how many before it did not.
+    fn pass(&mut self) -> Option<usize> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        if now != self.second {
+            (self.second, self.lines) = (now, 0);
+        }
+        self.lines += 1;
+        if self.lines > LINES_A_SECOND {
+            self.left_out += 1;
+            return None;
+        }
+        Some(std::mem::take(&mut self.left_out))
     }
 }
 

@@ -50,10 +50,12 @@ impl Wharf {
         };
         let mut instances = lock(&self.0.instances);
         if let Some(instance) = instances.get_mut(&place) {
-            let running = matches!(
-                instance.handle.status(),
-                Status::Running { .. } | Status::Starting | Status::Exited { .. }
-            );
+            let running = match instance.handle.status() {
+                Status::Running { .. } | Status::Starting => true,
+                // Its end is told first; after that a mended entry counts.
+                Status::Exited { .. } => instance.handle.has_untold_end(),
+                Status::NotStarted | Status::Failed { .. } | Status::Disabled => false,
+            };
             if running || same(&instance.entry, entry) {
                 instance.users.insert(session.id.clone());
                 return Some(instance.handle.clone());
@@ -94,12 +96,19 @@ impl Wharf {
         used.map(|instance| instance.handle.clone()).collect()
     }
 
-    /// A session is over: its instances that nobody else uses stop; waits for that.
+    /// A session is over: its instances that nobody else uses stop; waits for that. Sessions that never end do not
+    /// count, but for their calls in flight.
     pub(crate) async fn release(&self, session: &SessionId) {
+        let lasting: HashSet<SessionId> = {
+            let sessions = lock(&self.0.sessions);
+            let lasting = sessions.values().filter(|state| state.lasting);
+            lasting.map(|state| state.id.clone()).collect()
+        };
         let mut unused = vec![];
         lock(&self.0.instances).retain(|_, instance| {
             let used = instance.users.remove(session);
-            let last = used && instance.users.is_empty();
+            let others = instance.users.iter().any(|user| !lasting.contains(user));
+            let last = used && !others && !instance.handle.is_busy();
             if last {
                 unused.push(instance.handle.clone());
             }
@@ -168,6 +177,7 @@ impl Audience for Ear {
         let server = &self.place.server;
         match note {
             Note::Status(status) => {
+                let status = wharf.clean(status);
                 let agent = Some(self.place.agent.clone());
                 let server = server.clone();
                 wharf.0.events.tell(EventKind::ServerStatus {

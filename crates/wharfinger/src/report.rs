@@ -323,7 +323,7 @@ impl Wharf {
         }
     }
 
-    fn clean(&self, status: Status) -> Status {
+    pub(crate) fn clean(&self, status: Status) -> Status {
         match status {
             Status::Failed { reason } => Status::Failed {
                 reason: self.redactor().text(&reason).into_owned(),

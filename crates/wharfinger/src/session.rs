@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
 use wharfinger_wire::json::{Object, raw};
 
 use crate::call::CallNote;
@@ -25,6 +26,9 @@ pub struct SessionOptions {
     pub declared: Declared,
     /// Names of the host's own tools, which servers' tools never take (V47).
     pub reserved: Vec<String>,
+    /// It never ends, so what it has used is not kept running for it: an owner's looks and calls, clients without
+    /// sessions.
+    pub lasting: bool,
 }
 
 /// What a session hears between calls. A listener that is too slow loses the oldest.
@@ -53,6 +57,9 @@ pub(crate) struct SessionState {
     pub(crate) agent: AgentName,
     pub(crate) declared: Declared,
     pub(crate) reserved: Arc<[String]>,
+    pub(crate) lasting: bool,
+    /// Told when it is over.
+    over: CancellationToken,
     /// The level a client of the handshake era asked for, by its rank.
     log_level: Mutex<Option<usize>>,
     notes: broadcast::Sender<SessionNote>,
@@ -93,6 +100,8 @@ impl Wharf {
                     agent: options.agent,
                     declared: options.declared,
                     reserved: options.reserved.into(),
+                    lasting: options.lasting,
+                    over: CancellationToken::new(),
                     log_level: Mutex::default(),
                     notes: broadcast::Sender::new(256),
                     calls: Mutex::default(),
@@ -146,6 +155,15 @@ impl Session {
     pub fn known_tools(&self) -> Arc<Catalog> {
         self.wharf
             .catalog(&self.state.declared, &self.state.reserved)
+    }
+
+    /// Waits until it is over; from then on it calls nothing.
+    pub async fn over(&self) {
+        self.state.over.cancelled().await;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.state.over.is_cancelled()
     }
 
     /// What its servers say between calls, from now on.
@@ -238,6 +256,7 @@ impl Session {
 
     /// Ends it: the instances that nobody else uses are stopped, and that is waited for (V60).
     pub async fn end(&self) {
+        self.state.over.cancel();
         lock(&self.wharf.0.sessions).remove(&self.state.id);
         self.wharf.release(&self.state.id).await;
     }
@@ -260,7 +279,8 @@ impl SessionState {
             Arc::from(clean.unwrap_or_else(|| params.to_owned()))
         });
         let calls = lock(&self.calls);
-        if let Some(call) = calls.iter().rev().find(|call| call.server == *server) {
+        // The oldest: calls to a server run in the order they came, so the others still wait.
+        if let Some(call) = calls.iter().find(|call| call.server == *server) {
             let note = CallNote::Notification {
                 method: method.to_owned(),
                 params: clean,

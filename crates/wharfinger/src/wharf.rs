@@ -14,14 +14,14 @@ use wharfinger_wire::json::raw;
 use crate::agents;
 use crate::catalog::Catalog;
 use crate::config::{Config, Loaded};
-use crate::discover::{self, Discoveries, Update};
+use crate::discover::{self, Discoveries, Pace, Update};
 use crate::instances::Instances;
 use crate::journal::{Events, Store, StoreError};
 use crate::launch::{self, Inherit, Owner};
-use crate::model::{AgentName, Problem, Secret, ServerName, SessionId};
+use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
 use crate::servers::{Context, Lines};
 use crate::session::SessionState;
-use crate::vault::{Redactor, SecretNames};
+use crate::vault::{self, Redactor, SecretNames};
 
 /// What a wharf is opened with.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ pub(crate) struct Inner {
     pub(crate) sessions: Mutex<HashMap<SessionId, Arc<SessionState>>>,
     pub(crate) agents: Mutex<BTreeSet<AgentName>>,
     pub(crate) logs: Mutex<HashMap<ServerName, Lines>>,
+    pub(crate) pace: Mutex<HashMap<ServerName, Pace>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -146,8 +147,9 @@ impl Wharf {
             sessions: Mutex::default(),
             agents: Mutex::default(),
             logs: Mutex::default(),
+            pace: Mutex::default(),
         }));
-        wharf.learn_secrets();
+        wharf.learn_secrets(&wharf.config());
         let failed = |source| OpenError::Store {
             path: path.clone(),
             source,
@@ -218,8 +220,7 @@ impl Wharf {
     }
 
     /// Values copied by entries become known secrets before anything can carry them (V20).
-    pub(crate) fn learn_secrets(&self) {
-        let config = self.0.config.load();
+    pub(crate) fn learn_secrets(&self, config: &Config) {
         let found = config.servers.iter().flat_map(|entry| {
             let inherit = &self.0.inherit;
             let request = launch::Request {
@@ -227,9 +228,11 @@ impl Wharf {
                 inherit,
                 workspace: Path::new("/"),
             };
-            launch::plan(request)
-                .map(|plan| plan.secrets)
+            let planned = launch::plan(request).map(|plan| plan.secrets);
+            planned
                 .unwrap_or_default()
+                .into_iter()
+                .chain(written(entry))
         });
         let mut secrets = lock(&self.0.secrets);
         for secret in found {
@@ -239,4 +242,17 @@ impl Wharf {
         }
         self.0.redactor.store(Arc::new(Redactor::new(&secrets)));
     }
+}
+
+/// Secrets that an entry spells out: in its arguments, its address, or the URLs among its variables.
+fn written(entry: &ServerEntry) -> Vec<Secret> {
+    let values = entry.env.iter().filter_map(|(_, value)| value.as_deref());
+    let texts: Vec<&str> = match &entry.transport {
+        Transport::Stdio { args, .. } => args.iter().map(String::as_str).chain(values).collect(),
+        Transport::Http { url } => std::iter::once(url.as_str()).chain(values).collect(),
+    };
+    vault::in_arguments(texts)
+        .into_iter()
+        .map(Secret::new)
+        .collect()
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wharfinger::model::{AgentName, Profile};
 
-use super::ApiError;
 use super::problem::Body;
+use super::{ApiError, uninterrupted};
 use crate::serve::Daemon;
 
 /// An agent.
@@ -99,9 +99,19 @@ pub(crate) async fn remove(
     Path(agent): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     let name = daemon.wharf.agent(&agent)?;
-    daemon.wharf.remove_agent(&agent).await?;
-    daemon.tokens.forget(&name);
-    Ok(StatusCode::NO_CONTENT)
+    if agent == "default" {
+        return Err(wharfinger::AgentError::Default.into());
+    }
+    let changing = daemon.clone();
+    uninterrupted(&daemon, async move {
+        // First of all nobody comes in any more.
+        changing.tokens.forget(&name);
+        changing.wharf.remove_agent(name.as_str()).await?;
+        // A request that came in between may have made it again.
+        changing.tokens.forget(&name);
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
 }
 
 /// How a client reaches an agent.

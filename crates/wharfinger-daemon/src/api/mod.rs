@@ -121,3 +121,15 @@ async fn owner_only(State(daemon): State<Arc<Daemon>>, request: Request, next: N
         .insert(header::WWW_AUTHENTICATE, challenge);
     response
 }
+
+/// Runs a change to its end, also when whoever asked for it hangs up meanwhile.
+async fn uninterrupted<T: Send + 'static>(
+    daemon: &Daemon,
+    change: impl Future<Output = Result<T, ApiError>> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = daemon.tasks.spawn(change).await;
+    done.unwrap_or_else(|error| {
+        let detail = format!("the change failed: {error}");
+        Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, detail))
+    })
+}

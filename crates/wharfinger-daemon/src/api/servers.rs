@@ -13,8 +13,8 @@ use wharfinger::model::{AgentName, Declared, Problem, ServerName, SessionId, Sev
 use wharfinger::{Details, Report, SessionOptions};
 use wharfinger_wire::json::{Object, string};
 
-use super::ApiError;
 use super::problem::Body;
+use super::{ApiError, uninterrupted};
 use crate::serve::Daemon;
 
 /// As which agent to look.
@@ -122,12 +122,17 @@ pub(crate) async fn add(
         .iter()
         .map(|server| server.entry.name.clone())
         .collect();
-    let edit = |text: &str| {
-        pasted.iter().try_fold(text.to_owned(), |text, server| {
-            config::set(&text, &server.entry.name, &server.json)
-        })
-    };
-    daemon.settings.edit(&daemon.wharf, edit).await?;
+    let (changing, written) = (daemon.clone(), pasted.clone());
+    uninterrupted(&daemon, async move {
+        let edit = |text: &str| {
+            written.iter().try_fold(text.to_owned(), |text, server| {
+                config::set(&text, &server.entry.name, &server.json)
+            })
+        };
+        changing.settings.edit(&changing.wharf, edit).await?;
+        Ok(())
+    })
+    .await?;
     let mut asking = tokio::task::JoinSet::new();
     for (index, server) in pasted
         .iter()
@@ -224,11 +229,13 @@ pub(crate) async fn remove(
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     let name = own(&daemon, &name)?;
-    daemon
-        .settings
-        .edit(&daemon.wharf, |text| config::remove(text, &name))
-        .await?;
-    Ok(StatusCode::NO_CONTENT)
+    let changing = daemon.clone();
+    uninterrupted(&daemon, async move {
+        let edit = |text: &str| config::remove(text, &name);
+        changing.settings.edit(&changing.wharf, edit).await?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
 }
 
 /// Switches a server on.
@@ -251,12 +258,15 @@ pub(crate) async fn disable(
     switch(&daemon, &name, false).await
 }
 
-async fn switch(daemon: &Daemon, name: &str, on: bool) -> Result<Json<Report>, ApiError> {
+async fn switch(daemon: &Arc<Daemon>, name: &str, on: bool) -> Result<Json<Report>, ApiError> {
     let known = own(daemon, name)?;
-    daemon
-        .settings
-        .edit(&daemon.wharf, |text| config::set_enabled(text, &known, on))
-        .await?;
+    let changing = daemon.clone();
+    uninterrupted(daemon, async move {
+        let edit = |text: &str| config::set_enabled(text, &known, on);
+        changing.settings.edit(&changing.wharf, edit).await?;
+        Ok(())
+    })
+    .await?;
     if on {
         daemon.wharf.discover(name).await.ok();
     }
@@ -427,5 +437,6 @@ pub(super) fn owner_session(daemon: &Daemon, agent: &AgentName) -> wharfinger::S
         id: SessionId::new(&format!("owner-{agent}")).expect("an agent's name is visible ASCII"),
         declared: Declared::default(),
         reserved: vec![],
+        lasting: true,
     })
 }

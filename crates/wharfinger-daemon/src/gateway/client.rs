@@ -1,7 +1,7 @@
 //! One client of an agent: its session, what it speaks, and its requests in flight.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wharfinger::Session;
 use wharfinger::catalog::{Catalog, needs_portable};
 use wharfinger_wire::era::Version;
-use wharfinger_wire::message::Id;
+use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id};
 
 /// A client, from its first request to its goodbye.
 pub(super) struct Client {
@@ -22,13 +22,10 @@ pub(super) struct Client {
     /// The list it was sent last, to see whether it changed since.
     seen: Mutex<Option<Arc<RawValue>>>,
     running: Mutex<HashMap<Id, CancellationToken>>,
-    count: AtomicUsize,
     /// Its stream is open, so it is there even when it asks nothing.
     pub(super) streaming: AtomicBool,
     born: Instant,
     last: AtomicU64,
-    /// Its session is over.
-    over: CancellationToken,
     /// A request of it has ended.
     settled: Notify,
 }
@@ -41,11 +38,9 @@ impl Client {
             portable: needs_portable(name),
             seen: Mutex::default(),
             running: Mutex::default(),
-            count: AtomicUsize::new(0),
             streaming: AtomicBool::new(false),
             born: Instant::now(),
             last: AtomicU64::new(0),
-            over: CancellationToken::new(),
             settled: Notify::new(),
         }
     }
@@ -84,19 +79,22 @@ impl Client {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request begins; `None` when too many run already.
-    pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Option<Running> {
+    /// A request begins, unless too many run already or one of that id does.
+    pub(super) fn begin(self: &Arc<Self>, id: &Id) -> Result<Running, ErrorObject> {
         self.touch();
         let limit = self.session.wharf().limits().session_requests;
-        let counted = self
-            .count
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
-                (count < limit).then_some(count + 1)
-            });
-        counted.ok()?;
         let cancelled = CancellationToken::new();
-        self.running().insert(id.clone(), cancelled.clone());
-        Some(Running {
+        let mut running = self.running();
+        if running.len() >= limit {
+            let text = format!("{limit} requests of this session run already");
+            return Err(ErrorObject::new(INTERNAL_ERROR, text));
+        }
+        if running.contains_key(id) {
+            let text = "a request of this id runs already";
+            return Err(ErrorObject::new(INVALID_REQUEST, text));
+        }
+        running.insert(id.clone(), cancelled.clone());
+        Ok(Running {
             client: self.clone(),
             id: id.clone(),
             cancelled,
@@ -105,7 +103,7 @@ impl Client {
 
     /// The client takes a request back.
     pub(super) fn cancel(&self, id: &Id) {
-        if let Some(cancelled) = self.running().remove(id) {
+        if let Some(cancelled) = self.running().get(id) {
             cancelled.cancel();
         }
     }
@@ -118,10 +116,9 @@ impl Client {
 
     /// It was not heard of for that long, and nothing of it runs.
     pub(super) fn is_idle(&self, limit: Duration) -> bool {
-        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-        self.count.load(Ordering::Acquire) == 0
+        self.running().is_empty()
             && !self.streaming.load(Ordering::Acquire)
-            && self.born.elapsed().saturating_sub(last) >= limit
+            && self.silent_for() >= limit
     }
 
     /// It was sent a list, so that a change of it means something to it.
@@ -133,24 +130,24 @@ impl Client {
     pub(super) async fn idle(&self) {
         loop {
             let settled = self.settled.notified();
-            if self.count.load(Ordering::Acquire) == 0 {
+            if self.running().is_empty() {
                 return;
             }
             settled.await;
         }
     }
 
-    /// Waits until its session is over.
-    pub(super) async fn ended(&self) {
-        self.over.cancelled().await;
+    /// How long it was not heard of.
+    pub(super) fn silent_for(&self) -> Duration {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        self.born.elapsed().saturating_sub(last)
     }
 
     /// Takes back all its requests and ends its session.
     pub(super) async fn end(&self) {
-        for (_, cancelled) in self.running().drain() {
+        for cancelled in self.running().values() {
             cancelled.cancel();
         }
-        self.over.cancel();
         self.session.end().await;
     }
 }
@@ -165,7 +162,6 @@ pub(super) struct Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.client.running().remove(&self.id);
-        self.client.count.fetch_sub(1, Ordering::AcqRel);
         self.client.touch();
         self.client.settled.notify_waiters();
     }

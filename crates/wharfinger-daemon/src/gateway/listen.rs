@@ -48,11 +48,13 @@ pub(super) fn over_http(
     };
     let (frames, receiver) = mpsc::channel(FRAMES);
     let (client, id, stop) = (client.clone(), id.clone(), daemon.stop.clone());
+    let over = client.session().clone();
     daemon.tasks.spawn(async move {
         let told = |message| frames.try_send(Frame::Note(message)).is_ok();
         let ended = tokio::select! {
             () = subscription(&client, &id, tools, told) => true,
             () = stop.cancelled() => true,
+            () = over.over() => true,
             () = frames.closed() => false,
         };
         if ended {

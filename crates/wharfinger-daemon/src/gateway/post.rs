@@ -169,15 +169,7 @@ fn initialize(
         Ok(version) => version,
         Err(error) => return json(StatusCode::OK, message::error(Some(id), &error)),
     };
-    let limit = daemon.wharf.limits().sessions;
-    let open = daemon
-        .gateway
-        .clients()
-        .values()
-        .filter(|c| c.session().agent() == agent)
-        .count();
-    if open >= limit {
-        let text = format!("{limit} sessions of this agent are open already");
+    if let Err(text) = make_room(daemon, agent) {
         return refuse(
             StatusCode::SERVICE_UNAVAILABLE,
             Some(id),
@@ -197,6 +189,31 @@ fn initialize(
     named(json(StatusCode::OK, reply), &client)
 }
 
+/// Where an agent has as many sessions as it may, the one that was not heard of for longest makes room, if it is idle:
+/// many clients never say goodbye.
+fn make_room(daemon: &Arc<Daemon>, agent: &AgentName) -> Result<(), String> {
+    let limit = daemon.wharf.limits().sessions;
+    let oldest = {
+        let mut clients = daemon.gateway.clients();
+        let own = || {
+            clients
+                .values()
+                .filter(|client| client.session().agent() == agent)
+        };
+        if own().count() < limit {
+            return Ok(());
+        }
+        let idle = own().filter(|client| client.is_idle(std::time::Duration::ZERO));
+        let oldest = idle.max_by_key(|client| client.silent_for()).cloned();
+        let oldest =
+            oldest.ok_or_else(|| format!("{limit} sessions of this agent are in use already"))?;
+        clients.remove(oldest.session().id().as_str());
+        oldest
+    };
+    daemon.tasks.spawn(async move { oldest.end().await });
+    Ok(())
+}
+
 /// A client with a session of its own, whose servers begin to be listed.
 pub(super) fn begin(
     daemon: &Arc<Daemon>,
@@ -209,6 +226,7 @@ pub(super) fn begin(
         id: SessionId::new(&random_hex()[..32]).expect("hex is visible ASCII"),
         declared: Declared::default(),
         reserved: vec![],
+        lasting: false,
     });
     let listing = session.clone();
     // Servers that were never listed start to be now, so that the first `tools/list` waits less.
@@ -216,6 +234,18 @@ pub(super) fn begin(
         .tasks
         .spawn(async move { drop(listing.tools().await) });
     Client::new(session, version, &answer::client_name(info))
+}
+
+/// The session of all clients of an agent that have none of their own.
+pub(super) fn shared_session(daemon: &Daemon, agent: &AgentName) -> wharfinger::Session {
+    daemon.wharf.session(SessionOptions {
+        agent: agent.clone(),
+        id: SessionId::new(&format!("stateless-{agent}"))
+            .expect("an agent's name is visible ASCII"),
+        declared: Declared::default(),
+        reserved: vec![],
+        lasting: true,
+    })
 }
 
 /// `clientInfo` of an `initialize`.
@@ -241,18 +271,13 @@ pub(super) fn ask(
     meta: RequestMeta,
     frames: mpsc::Sender<Frame>,
 ) {
-    let Some(running) = client.begin(id) else {
-        let error = ErrorObject::new(
-            INTERNAL_ERROR,
-            "too many requests of this session run already",
-        );
-        frames
-            .try_send(Frame::Reply(
-                StatusCode::OK,
-                message::error(Some(id), &error),
-            ))
-            .ok();
-        return;
+    let running = match client.begin(id) {
+        Ok(running) => running,
+        Err(error) => {
+            let refused = Frame::Reply(StatusCode::OK, message::error(Some(id), &error));
+            frames.try_send(refused).ok();
+            return;
+        }
     };
     let (client, id, method) = (client.clone(), id.clone(), method.to_owned());
     let params = params.map(ToOwned::to_owned);
@@ -304,13 +329,7 @@ async fn stateless(
         Ok(version) => version,
         Err(error) => return refused(&error),
     };
-    let session = daemon.wharf.session(SessionOptions {
-        agent: agent.clone(),
-        id: SessionId::new(&format!("stateless-{agent}"))
-            .expect("an agent's name is visible ASCII"),
-        declared: Declared::default(),
-        reserved: vec![],
-    });
+    let session = shared_session(daemon, agent);
     let name = answer::client_name(meta.client_info.as_deref());
     let client = Arc::new(Client::new(session, version, &name));
     if method == "subscriptions/listen" {

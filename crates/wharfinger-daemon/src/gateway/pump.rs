@@ -11,6 +11,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use wharfinger::model::AgentName;
 use wharfinger_wire::era::Version;
 use wharfinger_wire::json::raw;
@@ -23,7 +24,7 @@ use wharfinger_wire::server::RequestMeta;
 
 use super::answer::{self, Question};
 use super::client::Client;
-use super::post::{begin, client_info, notified, reply};
+use super::post::{begin, client_info, notified, reply, shared_session};
 use super::{admit, envelope, listen, stream};
 use crate::http::Way;
 use crate::serve::Daemon;
@@ -71,6 +72,8 @@ struct Pump {
     agent: AgentName,
     out: mpsc::Sender<Vec<u8>>,
     client: Option<Arc<Client>>,
+    /// Ends subscriptions, which would go on for ever.
+    input_over: CancellationToken,
 }
 
 async fn serve(
@@ -87,10 +90,24 @@ async fn serve(
         agent: agent.clone(),
         out,
         client: None,
+        input_over: CancellationToken::new(),
     };
     let stop = daemon.stop.clone();
     loop {
-        match stop.run_until_cancelled(lines.next_line()).await {
+        let session = pump.client.as_ref().map(|client| client.session().clone());
+        // Its session is over when its agent is removed.
+        let over = async {
+            match &session {
+                Some(session) => session.over().await,
+                None => std::future::pending().await,
+            }
+        };
+        let next = tokio::select! {
+            next = lines.next_line() => Some(next),
+            () = over => None,
+            () = stop.cancelled() => None,
+        };
+        match next {
             Some(Ok(Some(Line::Text(text) | Line::Unfinished(text)))) => {
                 pump.line(text.as_bytes()).await;
             }
@@ -118,9 +135,20 @@ async fn serve(
         }
     }
     // The end of its input is its goodbye. What it asked before is still answered, if it reads.
-    let Pump { out, client, .. } = pump;
+    let Pump {
+        out,
+        client,
+        input_over,
+        ..
+    } = pump;
+    input_over.cancel();
     if let Some(client) = client {
-        stop.run_until_cancelled(client.idle()).await;
+        tokio::select! {
+            () = client.idle() => {}
+            () = out.closed() => {}
+            () = client.session().over() => {}
+            () = stop.cancelled() => {}
+        }
         client.end().await;
     }
     drop(out);
@@ -239,16 +267,13 @@ impl Pump {
 
     /// A client of the stateless era; a probe leaves the era open.
     fn stateless(&mut self, version: Version, meta: &RequestMeta, probe: bool) -> Arc<Client> {
-        let client = Arc::new(begin(
-            &self.daemon,
-            &self.agent,
-            version,
-            meta.client_info.as_deref(),
-        ));
+        let info = meta.client_info.as_deref();
         if probe {
-            // Only this question is answered with it; it holds nothing.
-            return client;
+            // Only this question is answered with it, so it shares a session.
+            let session = shared_session(&self.daemon, &self.agent);
+            return Arc::new(Client::new(session, version, &answer::client_name(info)));
         }
+        let client = Arc::new(begin(&self.daemon, &self.agent, version, info));
         self.client = Some(client.clone());
         client
     }
@@ -265,7 +290,7 @@ impl Pump {
             let ended = async {
                 tokio::select! {
                     () = gone.closed() => {}
-                    () = told.ended() => {}
+                    () = told.session().over() => {}
                 }
             };
             let send = |message| out.try_send(message).is_ok();
@@ -308,12 +333,11 @@ impl Pump {
         params: Option<&RawValue>,
         meta: RequestMeta,
     ) {
-        let Some(running) = client.begin(&id) else {
-            let text = "too many requests of this session run already";
-            return self
-                .refuse(&id, &ErrorObject::new(INTERNAL_ERROR, text))
-                .await;
+        let running = match client.begin(&id) {
+            Ok(running) => running,
+            Err(error) => return self.refuse(&id, &error).await,
         };
+        let input_over = self.input_over.clone();
         let (out, method) = (self.out.clone(), method.to_owned());
         let (params, stop) = (params.map(ToOwned::to_owned), self.daemon.stop.clone());
         self.daemon.tasks.spawn(async move {
@@ -333,6 +357,7 @@ impl Pump {
             };
             let answered = tokio::select! {
                 answered = answering => answered,
+                () = input_over.cancelled(), if method == "subscriptions/listen" => return,
                 // What was taken back is not answered.
                 () = running.cancelled.cancelled() => return,
                 () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),

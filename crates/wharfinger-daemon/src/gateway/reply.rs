@@ -27,7 +27,8 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The response to a request whose frames come from `frames`.
 pub(super) async fn respond(mut frames: mpsc::Receiver<Frame>) -> Response {
     match timeout(PATIENCE, frames.recv()).await {
-        Ok(Some(Frame::Reply(status, reply))) if frames.is_closed() => json(status, reply),
+        // A reply that comes first is all there is: batches are streamed at once.
+        Ok(Some(Frame::Reply(status, reply))) => json(status, reply),
         Ok(Some(first)) => sse(frames, Some(first)),
         // Slow; or cancelled by its client: there is no response, and HTTP needs one all the same.
         Ok(None) | Err(_) => sse(frames, None),

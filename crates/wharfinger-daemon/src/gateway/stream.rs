@@ -42,12 +42,14 @@ pub(super) fn handle(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMa
     let id = HeaderValue::from_str(client.session().id().as_str());
     let (told, stop) = (client.clone(), daemon.stop.clone());
     daemon.tasks.spawn(async move {
-        stop.run_until_cancelled(tell(
-            &told,
-            |note| frames.try_send(Frame::Note(note)).is_ok(),
-            frames.closed(),
-        ))
-        .await;
+        let gone = async {
+            tokio::select! {
+                () = frames.closed() => {}
+                () = told.session().over() => {}
+            }
+        };
+        let send = |note| frames.try_send(Frame::Note(note)).is_ok();
+        stop.run_until_cancelled(tell(&told, send, gone)).await;
         told.streaming.store(false, Ordering::Release);
         told.touch();
     });

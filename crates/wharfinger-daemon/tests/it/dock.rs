@@ -253,7 +253,7 @@ fn marked(home: &Path) -> Vec<u32> {
     let mark = mark(home);
     let marks = processes::environment_marks(OWNER).into_iter();
     marks
-        .filter(|(_, owner)| owner.starts_with(&mark))
+        .filter(|(_, owner)| owner.starts_with(&format!("{mark}-")))
         .map(|(pid, _)| pid)
         .collect()
 }

@@ -153,7 +153,7 @@ async fn what_a_killed_daemon_of_this_home_left_is_swept_at_start() {
     ];
     let mut others = [
         spawn(OWNER, &format!("{}-{dead}", "0".repeat(12)), &[]),
-        spawn(OWNER, &format!("{mark}-1"), &[]),
+        spawn(OWNER, &format!("{mark}0-{dead}"), &[]),
         spawn("OTHER", &format!("{mark}-{dead}"), &[]),
     ];
     // Its mark shows once it runs its own program.
@@ -171,8 +171,8 @@ async fn what_a_killed_daemon_of_this_home_left_is_swept_at_start() {
             processes::command_line(child.id())
         );
     }
-    for child in &others {
-        assert!(processes::alive(child.id()));
+    for (number, child) in others.iter().enumerate() {
+        assert!(processes::alive(child.id()), "number {number}");
     }
     for child in left.iter_mut().chain(&mut others) {
         child.kill().ok();

@@ -66,6 +66,7 @@ pub struct Store(mpsc::Sender<Job>);
 impl Store {
     /// Opens or makes the file, and brings its schema forward. Blocks.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        private(path).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(std::time::Duration::from_secs(5))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -218,6 +219,15 @@ impl Store {
         self.run(move |db| Ok(db.execute("DELETE FROM agents WHERE name = ?1", [&name])? > 0))
             .await
     }
+}
+
+/// A new file is its owner's alone; those that `SQLite` puts beside it get the same mode.
+fn private(path: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
 }
 
 fn migrate(connection: &mut Connection) -> Result<(), StoreError> {

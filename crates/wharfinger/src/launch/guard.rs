@@ -66,23 +66,30 @@ impl Guard {
 pub fn run(owner: &str, mut pipe: impl Read) {
     let mut buffer = [0; 64];
     while matches!(pipe.read(&mut buffer), Ok(read) if read > 0) {}
-    end_all(|| tree::marked(OWNER, owner));
+    // One that is just being started may not show its mark yet, so it looks again.
+    end_all(3, || tree::marked(OWNER, owner));
 }
 
 /// Ends what earlier owners of this home have left behind, should their guards have been killed with them. Only for
 /// who holds the home and has started nothing yet. Blocks.
 pub fn sweep(home: &str) {
-    end_all(|| tree::of_home(home));
+    end_all(1, || tree::of_home(home));
 }
 
-fn end_all(find: impl Fn() -> std::collections::BTreeSet<tree::Seen>) {
+fn end_all(looks: usize, find: impl Fn() -> std::collections::BTreeSet<tree::Seen>) {
     let started = Instant::now();
     let mut asked = std::collections::BTreeSet::new();
-    // One that is just being started may not show its mark yet.
-    let mut looks_left = 3;
-    while started.elapsed() < Duration::from_secs(5) && looks_left > 0 {
+    let mut looks_left = looks;
+    while started.elapsed() < Duration::from_secs(5) {
         let left = find();
-        looks_left = if left.is_empty() { looks_left - 1 } else { 3 };
+        looks_left = if left.is_empty() {
+            looks_left - 1
+        } else {
+            looks
+        };
+        if looks_left == 0 {
+            return;
+        }
         let patient = started.elapsed() < Duration::from_millis(1500);
         for seen in left {
             if !patient {

@@ -87,7 +87,9 @@ impl Process {
 
     /// After SIGKILL a process ends at once, unless the system itself holds it; that is not waited for.
     async fn waited(&mut self) -> Exit {
-        timeout(Duration::from_secs(5), self.wait()).await.unwrap_or(Exit::Unknown)
+        timeout(Duration::from_secs(5), self.wait())
+            .await
+            .unwrap_or(Exit::Unknown)
     }
 
     async fn kill(&mut self, family: &mut std::collections::BTreeSet<tree::Seen>) {

@@ -95,7 +95,10 @@ pub(super) async fn connect(
             };
             attempt.run(opening).await.map_err(|failure| match failure {
                 Failure::Final(error) => error,
-                Failure::Probe => StartError::TimedOut { limit, stderr: vec![] },
+                Failure::Probe => StartError::TimedOut {
+                    limit,
+                    stderr: vec![],
+                },
             })
         }
     }
@@ -121,8 +124,7 @@ impl Attempt<'_> {
         let own = Lines::new(TAIL);
         let kept = [self.stderr.clone(), own.clone()];
         let longest = self.context.limits.stderr_line_bytes;
-        let mut drained =
-            tasks.spawn(drain(launched.stderr, longest, kept, self.audience.clone()));
+        let mut drained = tasks.spawn(drain(launched.stderr, longest, kept, self.audience.clone()));
         let changed = Arc::new(Notify::new());
         let relay = Relay {
             audience: self.audience.clone(),
@@ -321,9 +323,9 @@ impl Asked<'_> {
             Ok(description) => Ok(description),
             Err(Probe::Refused(_)) => Ok(self.initialize().await?),
             Err(Probe::Closed) => Err(Negotiation::Closed),
-            Err(Probe::Silent | Probe::OtherVersions(_) | Probe::Odd { .. } | Probe::NotSent(_)) => {
-                Err(Negotiation::Again)
-            }
+            Err(
+                Probe::Silent | Probe::OtherVersions(_) | Probe::Odd { .. } | Probe::NotSent(_),
+            ) => Err(Negotiation::Again),
         }
     }
 }

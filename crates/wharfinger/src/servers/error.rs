@@ -93,6 +93,14 @@ pub enum CallError {
         /// The limit.
         limit: Duration,
     },
+    /// It waited for its turn for as long as a call may take; nothing was sent.
+    #[error("{server}: other calls kept this MCP server busy for {} s; set `parallel` if it can take several at once", .limit.as_secs_f64())]
+    NoTurn {
+        /// Which.
+        server: ServerName,
+        /// The limit.
+        limit: Duration,
+    },
     /// Too many calls wait already; nothing was sent.
     #[error("{server}: {limit} calls are waiting for this MCP server already; try again later")]
     Busy {

@@ -82,6 +82,16 @@ impl ServerHandle {
         self.state.borrow().status()
     }
 
+    /// Whether it ended unasked and no call has been told yet.
+    pub fn has_untold_end(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Exited { told, .. } if !told.load(Ordering::Acquire))
+    }
+
+    /// Whether a call is in flight.
+    pub fn is_busy(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Running(live) if live.activity.is_busy())
+    }
+
     /// What the running process said of itself.
     pub fn description(&self) -> Option<ServerDescription> {
         match &*self.state.borrow() {
@@ -202,13 +212,16 @@ impl ServerHandle {
                 server: server(),
                 limit: self.queue_limit,
             })?;
-        let turn = live
-            .turn
-            .acquire()
-            .await
-            .map_err(|_| CallError::Stopped { server: server() });
+        let limit = self.spec.policy.call_timeout;
+        let turn = timeout(limit, live.turn.acquire()).await;
         drop(queued);
-        turn
+        match turn {
+            Ok(turn) => turn.map_err(|_| CallError::Stopped { server: server() }),
+            Err(_) => Err(CallError::NoTurn {
+                server: server(),
+                limit,
+            }),
+        }
     }
 
     async fn exchange(

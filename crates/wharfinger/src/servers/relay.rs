@@ -61,7 +61,12 @@ impl Peer for Relay {
     fn skipped(&self, skipped: &Skipped) {
         let head: String = skipped.head.chars().take(200).collect();
         let cut = head.len() < skipped.head.len() || skipped.bytes > skipped.head.len() + 1;
-        let head = if cut { whole_words(&head) } else { head.trim_end() }.to_owned();
+        let head = if cut {
+            whole_words(&head)
+        } else {
+            head.trim_end()
+        }
+        .to_owned();
         match &skipped.reason {
             SkipReason::Malformed(_) => self.audience.note(Note::Noise(head)),
             SkipReason::Oversized => self.audience.note(Note::Noise(format!(

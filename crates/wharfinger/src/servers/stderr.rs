@@ -73,7 +73,12 @@ pub(super) async fn drain(
 
 fn give(line: &mut Vec<u8>, cut: bool, kept: &[Lines; 2], audience: &dyn Audience) {
     let text = String::from_utf8_lossy(line);
-    let text = if cut { whole_words(&text) } else { text.trim_end() }.to_owned();
+    let text = if cut {
+        whole_words(&text)
+    } else {
+        text.trim_end()
+    }
+    .to_owned();
     line.clear();
     if !text.is_empty() {
         for lines in kept {
@@ -85,7 +90,9 @@ fn give(line: &mut Vec<u8>, cut: bool, kept: &[Lines; 2], audience: &dyn Audienc
 
 /// A cut text without the word that was cut: half of a secret would not be known as one.
 pub(super) fn whole_words(text: &str) -> &str {
-    text.rfind(char::is_whitespace).map_or("", |at| &text[..at]).trim_end()
+    text.rfind(char::is_whitespace)
+        .map_or("", |at| &text[..at])
+        .trim_end()
 }
 
 #[cfg(test)]

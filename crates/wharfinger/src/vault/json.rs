@@ -1,4 +1,7 @@
 //! Replacing inside JSON without breaking it: only what stands in strings and numbers is touched.
+//!
+//! A string may spell one value in many ways, so those with escapes are decoded, cleaned, and written anew if anything
+//! was found.
 
 use aho_corasick::AhoCorasick;
 
@@ -13,13 +16,8 @@ pub(super) fn redact(text: &[u8], known: &AhoCorasick) -> Vec<u8> {
         match text[at] {
             b'"' => {
                 let end = string_end(text, at + 1);
-                out.push(b'"');
-                replace(&text[at + 1..end], known, &mut out);
-                at = end;
-                if at < text.len() {
-                    out.push(b'"');
-                    at += 1;
-                }
+                string(&text[at..(end + 1).min(text.len())], known, &mut out);
+                at = end + 1;
             }
             byte if is_scalar(byte) => {
                 let length = text[at..]
@@ -53,6 +51,27 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
 
 fn is_scalar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+/// A string with its quotes; cut short where the text is.
+fn string(text: &[u8], known: &AhoCorasick, out: &mut Vec<u8>) {
+    if text.contains(&b'\\')
+        && let Ok(decoded) = serde_json::from_slice::<String>(text)
+    {
+        if known.is_match(&decoded) {
+            let mut clean = vec![];
+            replace(decoded.as_bytes(), known, &mut clean);
+            let clean = String::from_utf8_lossy(&clean);
+            out.extend(serde_json::to_vec(&clean).unwrap_or_else(|_| b"\"\"".to_vec()));
+            return;
+        }
+        // An escape that only JSON inside this text would undo.
+        if !known.is_match(text) {
+            out.extend(text);
+            return;
+        }
+    }
+    replace(text, known, out);
 }
 
 fn replace(text: &[u8], known: &AhoCorasick, out: &mut Vec<u8>) {

@@ -25,6 +25,9 @@ const WORDS: &[&str] = &[
     "CREDENTIAL",
     "CREDENTIALS",
     "PAT",
+    "PASS",
+    "AUTHTOKEN",
+    "ACCESSTOKEN",
 ];
 
 /// Endings, with the `_` before them.
@@ -50,6 +53,43 @@ pub fn is_secret_name(name: &str) -> bool {
     NAMES.contains(&name.as_str())
         || name.split('_').any(|part| WORDS.contains(&part))
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Values in a command line or a URL that are secrets by what stands before them: `--api-key X`, `--token=X`,
+/// `Authorization: Bearer X`, the password of `scheme://user:password@host`.
+pub fn in_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut found = vec![];
+    let mut expected = false;
+    for argument in arguments {
+        if std::mem::take(&mut expected) && !argument.starts_with('-') {
+            found.push(argument.to_owned());
+        }
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (argument, None),
+        };
+        let flag = name.trim_start_matches('-').replace('-', "_");
+        if name.starts_with('-') && is_secret_name(&flag) {
+            match value {
+                Some(value) => found.push(value.to_owned()),
+                None => expected = true,
+            }
+        }
+        let lower = argument.to_ascii_lowercase();
+        if let Some(at) = lower.find("bearer ") {
+            found.push(argument[at + "bearer ".len()..].trim().to_owned());
+        }
+        found.extend(url_password(argument).map(str::to_owned));
+    }
+    found.retain(|value| !value.contains("${"));
+    found
+}
+
+fn url_password(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("://")?;
+    let authority = rest.split(['/', '?', '#', ' ']).next()?;
+    let (user, _) = authority.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password)
 }
 
 fn like(pattern: &str, name: &str) -> bool {
@@ -102,6 +142,28 @@ mod tests {
         ] {
             assert!(!is_secret_name(name), "{name}");
         }
+    }
+
+    #[test]
+    fn secrets_in_command_lines_are_known_by_what_stands_before_them() {
+        let check = |line: &[&str], expect: &[&str]| {
+            assert_eq!(in_arguments(line.iter().copied()), expect, "{line:?}");
+        };
+        check(
+            &["-y", "pkg", "--api-key", "sk-live-1", "--name", "x"],
+            &["sk-live-1"],
+        );
+        check(
+            &["--token=abc", "--stripe-secret=def", "--verbose"],
+            &["abc", "def"],
+        );
+        check(&["--header", "Authorization: Bearer abc"], &["abc"]);
+        check(
+            &["postgresql://u:p4ss@host/db", "https://host/a@b:c"],
+            &["p4ss"],
+        );
+        check(&["--api-key", "${workspace}/x", "--token", "--flag"], &[]);
+        check(&["--keyboard", "us", "--path=/tmp"], &[]);
     }
 
     #[test]

@@ -7,5 +7,5 @@ mod json;
 mod known;
 mod redact;
 
-pub use known::{SecretNames, is_secret_name};
+pub use known::{SecretNames, in_arguments, is_secret_name};
 pub use redact::{REDACTED, Redactor, Stream};

@@ -23,8 +23,8 @@ pub struct Redactor(Option<Arc<Known>>);
 struct Known {
     /// Raw and escaped forms: for logs, errors, terminals.
     text: AhoCorasick,
-    /// Escaped forms only: a raw form with a quote in it can't stand in a JSON string.
-    json: AhoCorasick,
+    /// Every form in which one may stand in JSON, and the start of an escape by which it may be spelt otherwise.
+    suspect: AhoCorasick,
     longest: usize,
 }
 
@@ -39,34 +39,33 @@ impl Redactor {
         if secrets.is_empty() {
             return Self(None);
         }
-        let mut escaped: Vec<String> = secrets
-            .iter()
-            .flat_map(|secret| forms::escaped(secret))
-            .collect();
-        escaped.sort();
-        escaped.dedup();
-        let raw = secrets.iter().map(|secret| (*secret).clone());
         // Lines of a secret of several lines appear one by one in logs.
         let lines = secrets
             .iter()
             .flat_map(|secret| secret.lines())
             .filter(|l| l.len() >= SHORTEST);
-        let mut text: Vec<String> = raw
-            .chain(lines.map(str::to_owned))
-            .chain(escaped.iter().cloned())
+        let raw: Vec<&str> = secrets
+            .iter()
+            .map(|secret| secret.as_str())
+            .chain(lines)
+            .collect();
+        let escaped = raw.iter().flat_map(|secret| forms::escaped(secret));
+        let mut text: Vec<String> = escaped
+            .chain(raw.iter().map(|secret| (*secret).to_owned()))
             .collect();
         text.sort();
         text.dedup();
+        let suspect: Vec<String> = text.iter().cloned().chain(["\\u".to_owned()]).collect();
         let longest = text.iter().map(String::len).max().unwrap_or(0);
         let build = |patterns: &[String]| {
             AhoCorasick::builder()
                 .match_kind(MatchKind::LeftmostLongest)
                 .build(patterns)
         };
-        match (build(&text), build(&escaped)) {
-            (Ok(text), Ok(json)) => Self(Some(Arc::new(Known {
+        match (build(&text), build(&suspect)) {
+            (Ok(text), Ok(suspect)) => Self(Some(Arc::new(Known {
                 text,
-                json,
+                suspect,
                 longest,
             }))),
             // Only patterns of many gigabytes fail to build.
@@ -90,8 +89,12 @@ impl Redactor {
         let known = self.0.as_ref()?;
         let text = value.get().as_bytes();
         // Most values hold no secret, and this scan is all they cost.
-        known.json.find(text)?;
-        let text = String::from_utf8(json::redact(text, &known.json)).ok();
+        known.suspect.find(text)?;
+        let text = json::redact(text, &known.text);
+        if text == value.get().as_bytes() {
+            return None;
+        }
+        let text = String::from_utf8(text).ok();
         let replaced = text.and_then(|text| RawValue::from_string(text).ok());
         // Nothing that could not be cleaned may pass.
         Some(replaced.unwrap_or_else(|| {

@@ -127,6 +127,7 @@ impl Yard {
             id: SessionId::new(id).unwrap(),
             declared,
             reserved: vec![],
+            lasting: false,
         })
     }
 
