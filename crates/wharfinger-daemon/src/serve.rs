@@ -141,11 +141,14 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         version: options.version.clone(),
     })
     .await?;
+    let tokens = Tokens::new(home.clone());
+    // Refusals tell people where it lies, so there it lies.
+    tokens.token(None)?;
     if options.remember_environment {
         home.remember(&wharf.registry_variables())?;
     }
     let daemon = Arc::new(Daemon {
-        tokens: Tokens::new(home.clone()),
+        tokens,
         gateway: gateway::State::default(),
         program: options.program,
         version: options.version,

@@ -114,6 +114,15 @@ impl Wharf {
         }
     }
 
+    /// How many sessions of an agent are open; those that never end do not count.
+    pub fn open_sessions(&self, agent: &AgentName) -> usize {
+        let sessions = lock(&self.0.sessions);
+        sessions
+            .values()
+            .filter(|state| state.agent == *agent && !state.lasting)
+            .count()
+    }
+
     /// All sessions of an agent.
     pub fn sessions_of(&self, agent: &AgentName) -> Vec<Session> {
         let sessions = lock(&self.0.sessions);

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wharfinger::model::{AgentName, Profile};
 
-use super::problem::Body;
+use super::problem::{Body, Path, Query};
 use super::{ApiError, uninterrupted};
 use crate::serve::Daemon;
 
@@ -38,7 +38,7 @@ fn body(daemon: &Daemon, agent: &AgentName) -> AgentBody {
     AgentBody {
         name: agent.to_string(),
         profile: Profile::Chat,
-        sessions: daemon.wharf.sessions_of(agent).len(),
+        sessions: daemon.wharf.open_sessions(agent),
         workspace: daemon.wharf.workspace(agent).display().to_string(),
     }
 }

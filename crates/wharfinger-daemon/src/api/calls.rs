@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
@@ -14,7 +14,7 @@ use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 
 use super::ApiError;
 use super::events::{frame, stream};
-use super::problem::Body;
+use super::problem::{Body, Path};
 use super::servers::owner_session;
 use crate::serve::Daemon;
 

@@ -16,7 +16,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use utoipa::OpenApi;
 
 use crate::http::{Way, bearer};
@@ -90,7 +90,10 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route("/api/agents/{agent}/mcp", get(agents::mcp))
         .route("/api/agents/{agent}/mcp/restart", post(agents::mcp_restart))
         .route("/api/agents/{agent}/call", post(calls::call))
-        .route("/api/{*rest}", axum::routing::any(unknown))
+        .route("/api", any(unknown))
+        .route("/api/", any(unknown))
+        .route("/api/{*rest}", any(unknown))
+        .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(daemon.clone(), owner_only))
 }
 
@@ -100,6 +103,14 @@ async fn document() -> Response {
 
 async fn unknown(request: Request) -> ApiError {
     ApiError::unknown(format!("there is no {}", request.uri().path()))
+}
+
+async fn wrong_method(request: Request) -> ApiError {
+    let (method, path) = (request.method(), request.uri().path());
+    ApiError::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("{path} has no {method}"),
+    )
 }
 
 /// Over TCP, only who has the owner's token.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -13,7 +13,7 @@ use wharfinger::model::{AgentName, Declared, Problem, ServerName, SessionId, Sev
 use wharfinger::{Details, Report, SessionOptions};
 use wharfinger_wire::json::{Object, string};
 
-use super::problem::Body;
+use super::problem::{Body, Path, Query};
 use super::{ApiError, uninterrupted};
 use crate::serve::Daemon;
 

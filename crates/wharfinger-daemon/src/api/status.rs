@@ -55,7 +55,7 @@ pub(crate) async fn status(State(daemon): State<Arc<Daemon>>) -> Json<StatusBody
         started_at: u64::try_from(started.as_millis()).unwrap_or(u64::MAX),
         sessions: agents
             .iter()
-            .map(|agent| daemon.wharf.sessions_of(agent).len())
+            .map(|agent| daemon.wharf.open_sessions(agent))
             .sum(),
         agents: agents.len(),
         servers: daemon.wharf.config().servers.len(),

@@ -97,9 +97,12 @@ async fn subscription(
         Some(&acknowledged),
     ));
     // What the client has at this moment, it has asked for or will ask for.
-    client.list_changed();
+    let session = client.session();
+    let mut known = client.list(&session.known_tools());
     while generation.changed().await.is_ok() {
-        if tools && client.list_changed() {
+        let now = client.list(&session.known_tools());
+        if tools && now.get() != known.get() {
+            known = now;
             let params = with_subscription(json!({}), &raw);
             send(message::notification(
                 "notifications/tools/list_changed",

@@ -21,6 +21,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, post};
 use wharfinger::model::AgentName;
+use wharfinger_wire::era::Version;
+use wharfinger_wire::message::Id;
+use wharfinger_wire::server::PROTOCOL_VERSION_HEADER;
 
 use crate::http::{Way, bearer};
 use crate::serve::Daemon;
@@ -92,9 +95,22 @@ fn admit(
     known.map_err(|error| Box::new((StatusCode::NOT_FOUND, format!("{error}\n")).into_response()))
 }
 
+/// Whether a request's header says that it is of the stateless era.
+fn is_modern(headers: &HeaderMap) -> bool {
+    let version = headers
+        .get(PROTOCOL_VERSION_HEADER)
+        .and_then(|version| version.to_str().ok());
+    version
+        .and_then(Version::parse)
+        .is_some_and(Version::is_modern)
+}
+
 /// A client of the handshake era says goodbye.
 async fn end(daemon: &Daemon, agent: &AgentName, headers: &HeaderMap) -> Response {
-    match find(daemon, agent, headers) {
+    if is_modern(headers) {
+        return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
+    }
+    match find(daemon, agent, headers, None) {
         Ok(client) => {
             daemon
                 .gateway
@@ -112,6 +128,7 @@ fn find(
     daemon: &Daemon,
     agent: &AgentName,
     headers: &HeaderMap,
+    request: Option<&Id>,
 ) -> Result<Arc<Client>, Box<Response>> {
     let id = headers
         .get(wharfinger_wire::server::SESSION_ID)
@@ -119,7 +136,7 @@ fn find(
     let Some(id) = id else {
         return Err(Box::new(reply::refuse(
             StatusCode::BAD_REQUEST,
-            None,
+            request,
             -32000,
             "the header Mcp-Session-Id is missing",
         )));
@@ -130,7 +147,7 @@ fn find(
         .ok_or_else(|| {
             Box::new(reply::refuse(
                 StatusCode::NOT_FOUND,
-                None,
+                request,
                 -32001,
                 "the session was not found; it may have ended, so begin another with initialize",
             ))

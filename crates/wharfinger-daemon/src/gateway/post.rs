@@ -20,7 +20,7 @@ use wharfinger_wire::server::{PROTOCOL_VERSION_HEADER, RequestMeta, SESSION_ID};
 use super::answer::{self, Question};
 use super::client::Client;
 use super::reply::{Frame, accepted, json, refuse, respond};
-use super::{envelope, find, listen};
+use super::{envelope, find, is_modern, listen};
 use crate::home::random_hex;
 use crate::serve::Daemon;
 
@@ -34,7 +34,8 @@ pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Reque
         .headers
         .get(header::CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
-    if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json")) {
+    let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
         let text = "the content type must be application/json";
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, -32000, text);
     }
@@ -91,15 +92,8 @@ async fn one(
             named(respond(receiver).await, &client)
         }
         Message::Notification { method, params } => {
-            let modern = headers.get(PROTOCOL_VERSION_HEADER).is_some_and(|version| {
-                version
-                    .to_str()
-                    .ok()
-                    .and_then(Version::parse)
-                    .is_some_and(Version::is_modern)
-            });
             // In the stateless era, a request is taken back by closing its response.
-            if modern {
+            if is_modern(headers) {
                 return accepted();
             }
             match known(daemon, agent, headers, None) {
@@ -110,7 +104,11 @@ async fn one(
                 Err(refusal) => *refusal,
             }
         }
-        // Nothing is asked of clients yet that they could answer.
+        // Nothing is asked of clients yet that they could answer, and in the stateless era nothing ever is.
+        Message::Response { .. } if is_modern(headers) => {
+            let text = "a response answers nothing here";
+            refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, text)
+        }
         Message::Response { .. } => match known(daemon, agent, headers, None) {
             Ok(_) => accepted(),
             Err(refusal) => *refusal,
@@ -138,7 +136,7 @@ fn known(
     headers: &HeaderMap,
     id: Option<&Id>,
 ) -> Result<Arc<Client>, Box<Response>> {
-    let client = find(daemon, agent, headers)?;
+    let client = find(daemon, agent, headers, id)?;
     let version = headers
         .get(PROTOCOL_VERSION_HEADER)
         .map(|version| version.to_str());
@@ -161,7 +159,7 @@ fn initialize(
     id: &Id,
     params: Option<&RawValue>,
 ) -> Response {
-    if headers.contains_key(SESSION_ID) && find(daemon, agent, headers).is_ok() {
+    if headers.contains_key(SESSION_ID) && find(daemon, agent, headers, None).is_ok() {
         let text = "this session is initialized already";
         return refuse(StatusCode::BAD_REQUEST, Some(id), INVALID_REQUEST, text);
     }
@@ -376,6 +374,14 @@ fn batch(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMap, body: &[u
             );
         }
     };
+    let enveloped = |message: &Result<Message<'_>, _>| match message {
+        Ok(Message::Request { params, .. }) => RequestMeta::read(*params).enveloped,
+        Ok(_) | Err(_) => false,
+    };
+    if messages.iter().any(enveloped) || is_modern(headers) {
+        let text = "the stateless era has no batches";
+        return refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, text);
+    }
     let client = match known(daemon, agent, headers, None) {
         Ok(client) if client.version == Version::V2025_03_26 => client,
         Ok(_) => {

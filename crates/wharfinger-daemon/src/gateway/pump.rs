@@ -237,7 +237,10 @@ impl Pump {
         let probe = method == "server/discover";
         let client = match (&self.client, meta.enveloped) {
             (Some(client), enveloped) if client.version.is_modern() == enveloped && !probe => {
-                client.clone()
+                match envelope::check_meta(&meta) {
+                    Err(error) if enveloped => return self.refuse(&id, &error).await,
+                    Ok(_) | Err(_) => client.clone(),
+                }
             }
             (Some(client), false) if client.version.is_modern() && !probe => {
                 let error = envelope::check_meta(&meta).err();
@@ -348,19 +351,31 @@ impl Pump {
                     listen::over_stdio(&client, &id, params, &mut tell).await?;
                     return Ok(answer::subscription_end(&id.to_raw()));
                 }
-                let question = Question { client: &client, method: &method, params, meta: &meta };
+                let question = Question {
+                    client: &client,
+                    method: &method,
+                    params,
+                    meta: &meta,
+                };
                 question
                     .answer(|message| {
                         tell(message);
                     })
                     .await
             };
+            let listens = method == "subscriptions/listen";
             let answered = tokio::select! {
-                answered = answering => answered,
-                () = input_over.cancelled(), if method == "subscriptions/listen" => return,
+                biased;
+                // First, since the end of the daemon also ends sessions, and what was asked is still answered.
+                () = stop.cancelled() => if listens && client.version.is_modern() {
+                    Ok(answer::subscription_end(&id.to_raw()))
+                } else {
+                    Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping"))
+                },
+                () = input_over.cancelled(), if listens => return,
                 // What was taken back is not answered.
                 () = running.cancelled.cancelled() => return,
-                () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
+                answered = answering => answered,
             };
             out.send(reply(&id, answered)).await.ok();
             drop(running);

@@ -9,20 +9,18 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use wharfinger::SessionNote;
 use wharfinger::model::AgentName;
-use wharfinger_wire::era::Version;
 use wharfinger_wire::message;
-use wharfinger_wire::server::{PROTOCOL_VERSION_HEADER, SESSION_ID};
+use wharfinger_wire::server::SESSION_ID;
 
 use super::client::Client;
-use super::find;
 use super::post::FRAMES;
 use super::reply::{Frame, refuse, sse};
+use super::{find, is_modern};
 use crate::serve::Daemon;
 
 pub(super) fn handle(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMap) -> Response {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let version = text(PROTOCOL_VERSION_HEADER).and_then(Version::parse);
-    if version.is_some_and(Version::is_modern) {
+    if is_modern(headers) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "POST")]).into_response();
     }
     let accept = text(header::ACCEPT.as_str()).unwrap_or("*/*");
@@ -30,7 +28,7 @@ pub(super) fn handle(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMa
         let text = "this stream is text/event-stream, which the Accept header must name";
         return refuse(StatusCode::NOT_ACCEPTABLE, None, -32000, text);
     }
-    let client = match find(daemon, agent, headers) {
+    let client = match find(daemon, agent, headers, None) {
         Ok(client) => client,
         Err(refusal) => return *refusal,
     };

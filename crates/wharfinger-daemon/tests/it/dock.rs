@@ -241,12 +241,7 @@ async fn until_free(home: &Path) {
 
 /// The start of the mark of everything a daemon of this home starts.
 pub(crate) fn mark(home: &Path) -> String {
-    use sha2::{Digest, Sha256};
-    let path = home.canonicalize().unwrap();
-    let hash = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    hash.iter()
-        .take(6)
-        .fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+    wharfinger_daemon::Home::open(home).unwrap().mark()
 }
 
 fn marked(home: &Path) -> Vec<u32> {

@@ -368,8 +368,11 @@ async fn an_open_subscription_does_not_outlive_the_input() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_is_gone_leaves_no_call_behind() {
-    let dock = Dock::new(json!({ "a": fake(&["hang-call", "progress=1"], json!({})) })).await;
+async fn a_client_that_is_gone_leaves_its_call_behind_no_longer_than_its_limit() {
+    let dock = Dock::new(
+        json!({ "a": fake(&["hang-call", "progress=1"], json!({ "callTimeoutSeconds": 0.5 })) }),
+    )
+    .await;
     let mut pipe = Pipe::initialized(&dock).await;
     let params = json!({ "name": "work", "_meta": { "progressToken": 1 } });
     let note = pipe.ask(&request(1, "tools/call", params)).await;
@@ -582,7 +585,7 @@ async fn calls_in_flight_are_answered_when_the_daemon_stops() {
         let mut pipe = Pipe::initialized(&dock).await;
         let params = json!({ "name": "work", "_meta": { "progressToken": 1 } });
         let note = pipe.ask(&request(1, "tools/call", params)).await;
-        assert_eq!(note["method"], "notifications/progress");
+        assert_eq!(note["method"], "notifications/progress", "{note}");
         pipes.push(pipe);
     }
     dock.stop.cancel();
