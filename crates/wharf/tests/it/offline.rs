@@ -245,3 +245,31 @@ fn wrong_usage_is_explained() {
     [exit 2]
     ");
 }
+
+#[test]
+fn v7_the_home_is_moved_by_its_variable() {
+    let wharf = Wharf::new();
+    let path = |variable: Option<&str>, words: &[&str]| {
+        let mut command = wharf.command(words);
+        command
+            .env_remove("WHARFINGER_HOME")
+            .env("HOME", "/users/me");
+        if let Some(variable) = variable {
+            command.env("WHARFINGER_HOME", variable);
+        }
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let check = |text: &str, home: &str| {
+        assert!(text.contains(&format!("{home}/settings.json")), "{text}");
+    };
+    check(&path(None, &["config", "path"]), "/users/me/.wharfinger");
+    check(&path(Some("/moved"), &["config", "path"]), "/moved");
+    check(
+        &path(Some(""), &["config", "path"]),
+        "/users/me/.wharfinger",
+    );
+    check(
+        &path(Some("/moved"), &["--home", "/given", "config", "path"]),
+        "/given",
+    );
+}

@@ -195,7 +195,11 @@ impl Response {
 
     /// The next event; none when the stream has ended.
     pub(crate) async fn event(&mut self) -> Option<Event> {
-        assert_eq!(self.kind(), "text/event-stream", "status {}", self.status);
+        if self.kind() != "text/event-stream" {
+            while self.more().await {}
+            let text = String::from_utf8_lossy(&self.pending);
+            panic!("no stream but {} {text}", self.status);
+        }
         within("the next event", async {
             loop {
                 let end = self.pending.windows(2).position(|pair| pair == b"\n\n");

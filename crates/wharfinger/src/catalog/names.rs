@@ -209,6 +209,14 @@ mod tests {
     }
 
     #[test]
+    fn v46_names_fit_behind_a_clients_prefix() {
+        let long = "create_merge_request_note_emoji_reaction".repeat(3);
+        for name in exposed(&[&long, &long, "ü"], "a_prefix_of_a_server_", &[]) {
+            assert!(format!("mcp__volcanic__{name}").len() <= 64, "{name}");
+        }
+    }
+
+    #[test]
     fn folded_names_are_those_that_clients_confuse() {
         assert_eq!(fold("List-Calendars"), fold("list_calendars"));
         assert_ne!(fold("listcalendars"), fold("list_calendars"));

@@ -473,3 +473,42 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
     ];
     assert_eq!(shown, expect);
 }
+
+#[test]
+fn v31_configured_values_beat_variables() {
+    let loaded = load(&inputs(
+        r#"{"mcp": {"playwright": {"enabled": false, "headless": false, "browser": "firefox", "extraArgs": [], "command": "mine"}}}"#,
+        "",
+        &[
+            ("PLAYWRIGHT_ENABLED", "true"),
+            ("PLAYWRIGHT_HEADLESS", "true"),
+            ("PLAYWRIGHT_BROWSER", "webkit"),
+            ("PLAYWRIGHT_EXTRA_ARGS", "--isolated"),
+            ("PLAYWRIGHT_COMMAND", "theirs"),
+            ("Mcp__Playwright__Package", "@playwright/mcp@9"),
+        ],
+    ));
+    assert_eq!(problems(&loaded), Vec::<String>::new());
+    let expect = Playwright {
+        enabled: false,
+        headless: false,
+        browser: "firefox".into(),
+        extra_args: vec![],
+        package: "@playwright/mcp@9".into(),
+        command: Some("mine".into()),
+    };
+    assert_eq!(loaded.config.playwright, expect);
+    let empty = r#"{"mcp": {"playwright": {"browser": null, "command": ""}}}"#;
+    let loaded = load(&inputs(
+        empty,
+        "",
+        &[("PLAYWRIGHT_BROWSER", "webkit"), ("PLAYWRIGHT_COMMAND", "")],
+    ));
+    assert_eq!(
+        (
+            loaded.config.playwright.browser.as_str(),
+            loaded.config.playwright.command
+        ),
+        ("webkit", None)
+    );
+}

@@ -333,3 +333,100 @@ async fn v25_prompt_sections_of_active_servers_are_told() {
     );
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v9_a_settings_file_in_a_workspace_is_not_read() {
+    let home = Home::new();
+    let evil = json!({ "mcpServers": { "evil": fake(&["tool=evil"], json!({})) } }).to_string();
+    for place in [
+        "workspaces/default/settings.json",
+        "workspaces/default/.wharfinger/settings.json",
+        "workspaces/settings.json",
+    ] {
+        home.write(place, &evil);
+    }
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&["tool=good"], json!({})) }),
+        json!({}),
+        host(),
+    )
+    .await;
+    let session = yard.session("s");
+    assert_eq!(names(&session).await, ["good"]);
+    say(&session, "good", json!({})).await;
+    assert_eq!(names(&session).await, ["good"]);
+    yard.close().await;
+}
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Kept(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+// On one thread, so that the subscriber of this test hears all of it and nothing else.
+#[tokio::test]
+async fn v24_lines_of_stderr_are_logged_at_their_level() {
+    let kept = Kept::default();
+    let writer = kept.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    let levels = [
+        "Trace",
+        "Debug",
+        "Information",
+        "Warning",
+        "Error",
+        "Critical",
+        "None",
+    ];
+    let servers: serde_json::Map<String, serde_json::Value> = levels
+        .iter()
+        .map(|level| {
+            let line = format!("stderr=line of {level}");
+            (
+                level.to_lowercase(),
+                fake(&[&line], json!({ "stderrLevel": level })),
+            )
+        })
+        .collect();
+    let yard = Yard::new(servers.into()).await;
+    names(&yard.session("s")).await;
+    let logged = || String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    poll_until("all lines", tokio::time::sleep, || {
+        !yard.wharf.log_tail("none", 1).is_empty() && logged().matches("line of").count() == 6
+    })
+    .await;
+    for (level, expect) in [
+        ("Trace", "TRACE"),
+        ("Debug", "DEBUG"),
+        ("Information", "INFO"),
+        ("Warning", "WARN"),
+        ("Error", "ERROR"),
+        ("Critical", "ERROR"),
+    ] {
+        let text = logged();
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!("line of {level}")))
+            .unwrap();
+        assert!(line.contains(&format!(" {expect} ")), "{line}");
+    }
+    assert!(!logged().contains("line of None"), "kept, not logged");
+    yard.close().await;
+    drop(guard);
+}

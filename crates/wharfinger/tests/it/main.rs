@@ -15,6 +15,7 @@ mod lifecycle;
 mod protocol;
 mod reference;
 mod reports;
+mod requirements;
 mod sessions;
 mod stopping;
 mod structure;
