@@ -50,6 +50,8 @@ pub struct Message {
     pub event: String,
     /// Its data, which is JSON in all of our streams.
     pub data: Value,
+    /// The same as it came: numbers that `data` has to round are whole here.
+    pub text: String,
 }
 
 /// A stream of server-sent events.
@@ -233,10 +235,12 @@ fn parse(event: &[u8]) -> Result<Option<Message>, ClientError> {
     if data.is_empty() {
         return Ok(None);
     }
-    let data = serde_json::from_str(&data).map_err(broken)?;
+    let text = data;
+    let data = serde_json::from_str(&text).map_err(broken)?;
     Ok(Some(Message {
         event: name.unwrap_or_else(|| "message".into()),
         data,
+        text,
     }))
 }
 

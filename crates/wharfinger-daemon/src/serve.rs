@@ -198,7 +198,8 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         .await
         .ok();
     guard.dismiss().await;
-    drop(held);
+    // Closing alone would leave it to a process that is being forked at this moment.
+    held.unlock().ok();
     Ok(())
 }
 

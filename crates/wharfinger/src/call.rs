@@ -3,11 +3,11 @@
 //! `catalog` finds the tool, `policy` and `config` say whether it may be called, `servers` calls it, `vault` keeps
 //! secrets in, `journal` is told. Nothing here assumes that a server is a local process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
 use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 use wharfinger_wire::message::ErrorObject;
 
@@ -16,6 +16,7 @@ use crate::journal::EventKind;
 use crate::model::{ServerEntry, ServerName, Transport};
 use crate::servers::{self, Outgoing};
 use crate::session::Session;
+use crate::wharf::lock;
 
 /// Which tool.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,34 @@ pub enum CallNote {
     },
 }
 
+/// What a server says while a call to it runs. Nothing is set aside for it until something is said.
+#[derive(Default)]
+pub(crate) struct Heard {
+    notes: Mutex<Vec<CallNote>>,
+    said: Notify,
+}
+
+/// Notes of one call that wait to be taken; a client that does not read loses the rest.
+const WAITING: usize = 1024;
+
+impl Heard {
+    pub(crate) fn push(&self, note: CallNote) {
+        let mut notes = lock(&self.notes);
+        if notes.len() < WAITING {
+            notes.push(note);
+            self.said.notify_one();
+        }
+    }
+
+    fn take(&self) -> Vec<CallNote> {
+        std::mem::take(&mut *lock(&self.notes))
+    }
+
+    async fn something(&self) {
+        self.said.notified().await;
+    }
+}
+
 /// Why a call has no result. The texts are for the model, redacted, and name the next step.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
@@ -86,7 +115,7 @@ impl Session {
     pub async fn call(
         &self,
         call: ToolCall<'_>,
-        mut notes: impl FnMut(CallNote),
+        mut notes: impl FnMut(CallNote) + Send,
     ) -> Result<Raw, Refusal> {
         if self.is_over() {
             return Err(Refusal::Unavailable("this session is over".into()));
@@ -174,7 +203,7 @@ impl Session {
         entry: &ServerEntry,
         tool: &str,
         call: ToolCall<'_>,
-        notes: &mut impl FnMut(CallNote),
+        notes: &mut (impl FnMut(CallNote) + Send),
     ) -> Result<Raw, Refusal> {
         let handle = self
             .wharf
@@ -185,8 +214,8 @@ impl Session {
         {
             self.tell_log_level_when_it_runs(&handle);
         }
-        let (sender, mut heard) = mpsc::channel(1024);
-        let guard = self.state.call_begins(&entry.name, sender);
+        let heard = Arc::new(Heard::default());
+        let guard = self.state.call_begins(&entry.name, heard.clone());
         let params = with_name(call.params, tool);
         let outgoing = Outgoing {
             method: "tools/call",
@@ -196,26 +225,26 @@ impl Session {
         };
         let redactor = self.wharf.redactor();
         let clean = |raw: Raw| redactor.json(&raw).unwrap_or(raw);
-        let (progress, mut progressed) = mpsc::unbounded_channel();
+        // Progress and what is heard come by two ways, but to one ear.
+        let ear = Mutex::new(notes);
+        let tell = |note| lock(&ear)(note);
         let reply = {
-            // Both ends of this channel are in this task: what is put in is taken out at once.
-            let mut calling = std::pin::pin!(handle.call(outgoing, |p| drop(progress.send(p))));
+            let on_progress = |progress| {
+                // What was said before it is told before it.
+                heard.take().into_iter().for_each(&tell);
+                tell(CallNote::Progress(clean(progress)));
+            };
+            let mut calling = std::pin::pin!(handle.call(outgoing, on_progress));
             loop {
                 tokio::select! {
                     biased;
-                    Some(note) = heard.recv() => notes(note),
-                    Some(raw) = progressed.recv() => notes(CallNote::Progress(clean(raw))),
+                    () = heard.something() => heard.take().into_iter().for_each(&tell),
                     reply = &mut calling => break reply,
                 }
             }
         };
         // What came before the reply is told before it.
-        while let Ok(note) = heard.try_recv() {
-            notes(note);
-        }
-        while let Ok(raw) = progressed.try_recv() {
-            notes(CallNote::Progress(clean(raw)));
-        }
+        heard.take().into_iter().for_each(&tell);
         drop(guard);
         match reply {
             Ok(result) => Ok(clean(result)),

@@ -340,8 +340,7 @@ async fn attempt(
             for warning in &known.listing.warnings {
                 tracing::warn!(server = %name, "{warning}");
             }
-            state.send_replace(Found::Known(Arc::new(known)));
-            wharf.changed();
+            settle(&wharf, &state, Found::Known(Arc::new(known)));
             wharf.0.events.tell(EventKind::ToolsChanged {
                 server: name,
                 tools,
@@ -351,11 +350,11 @@ async fn attempt(
             let reason = wharf.redactor().text(&reason).into_owned();
             tracing::warn!(server = %name, "failed: {reason}");
             let retry = Instant::now() + policy::effective(&entry, Profile::Chat).retry_after;
-            state.send_replace(Found::Failed {
+            let failed = Found::Failed {
                 reason: reason.clone(),
                 retry,
-            });
-            wharf.changed();
+            };
+            settle(&wharf, &state, failed);
             let status = Status::Failed { reason };
             wharf.0.events.tell(EventKind::ServerStatus {
                 server: name,
@@ -364,6 +363,14 @@ async fn attempt(
             });
         }
     }
+}
+
+/// Publishes what is known, and that lists are others now, in one step: who is woken by the one must see the other.
+fn settle(wharf: &Wharf, state: &watch::Sender<Found>, found: Found) {
+    state.send_modify(|known| {
+        *known = found;
+        wharf.changed();
+    });
 }
 
 async fn ask_server(
@@ -496,8 +503,7 @@ async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
     let known = keep_discovered(wharf, entry, &key, &discovered).await?;
     let tools = known.listing.tools.len();
     tracing::info!(%server, tools, "its tools changed");
-    state.send_replace(Found::Known(Arc::new(known)));
-    wharf.changed();
+    settle(wharf, &state, Found::Known(Arc::new(known)));
     wharf
         .0
         .events

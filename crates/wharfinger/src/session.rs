@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::json::{Object, raw};
 
-use crate::call::CallNote;
+use crate::call::{CallNote, Heard};
 use crate::catalog::Catalog;
 use crate::discover::Found;
 use crate::model::{AgentName, Declared, ServerName, SessionId, Transport};
@@ -70,7 +70,7 @@ pub(crate) struct SessionState {
 struct InFlight {
     number: u64,
     server: ServerName,
-    notes: mpsc::Sender<CallNote>,
+    heard: Arc<Heard>,
 }
 
 /// Log levels, least severe first.
@@ -294,8 +294,7 @@ impl SessionState {
                 method: method.to_owned(),
                 params: clean,
             };
-            // A client that does not read loses what does not fit.
-            call.notes.try_send(note).ok();
+            call.heard.push(note);
         } else {
             let note = SessionNote::Notification {
                 server: server.clone(),
@@ -323,14 +322,14 @@ impl SessionState {
     pub(crate) fn call_begins(
         self: &Arc<Self>,
         server: &ServerName,
-        notes: mpsc::Sender<CallNote>,
+        heard: Arc<Heard>,
     ) -> CallGuard {
         let mut calls = lock(&self.calls);
         let number = calls.last().map_or(0, |call| call.number + 1);
         calls.push(InFlight {
             number,
             server: server.clone(),
-            notes,
+            heard,
         });
         CallGuard {
             session: self.clone(),

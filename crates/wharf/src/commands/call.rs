@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Map, Value, json};
-use wharfinger_daemon::client::{Client, Messages};
+use wharfinger_daemon::client::{Client, Message, Messages};
 
 use super::arguments::arguments;
 use super::list;
@@ -42,8 +42,15 @@ pub(super) async fn run(world: &World, call: Call) -> Result<(), Failure> {
         .stream(Method::POST, &path, Some(&body.into()))
         .await?;
     let what = format!("waiting for {}", call.tool);
-    let result = result(&world.ui, messages, &what, known).await?;
-    print(&world.ui, &result)?;
+    let Message {
+        data: result, text, ..
+    } = result(&world.ui, messages, &what, known).await?;
+    if world.ui.json {
+        // As it came, so that no number is rounded.
+        world.ui.answer(&text)?;
+    } else {
+        print(&world.ui, &result)?;
+    }
     if result["isError"] != json!(true) {
         return Ok(());
     }
@@ -116,7 +123,7 @@ async fn result(
     mut messages: Messages,
     what: &str,
     known: bool,
-) -> Result<Value, Failure> {
+) -> Result<Message, Failure> {
     let mut next = ui.wait(what, messages.next()).await?;
     while let Some(message) = next {
         let data = &message.data;
@@ -136,7 +143,7 @@ async fn result(
             }
             "result" => {
                 ui.clear();
-                return Ok(message.data);
+                return Ok(message);
             }
             "error" => {
                 ui.clear();
@@ -180,9 +187,6 @@ fn progress(data: &Value) -> String {
 }
 
 fn print(ui: &Ui, result: &Value) -> Result<(), Failure> {
-    if ui.json {
-        return Ok(ui.answer_json(result)?);
-    }
     let parts = result["content"]
         .as_array()
         .map(Vec::as_slice)

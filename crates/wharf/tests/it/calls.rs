@@ -19,14 +19,7 @@ fn a_tool_is_called_by_either_of_its_names() {
     "#);
     assert_snapshot!(wharf.run(&["call", "echo", "message=x", "--json"]), @r#"
     $ wharf call echo message=x --json
-    {
-      "content": [
-        {
-          "type": "text",
-          "text": "x"
-        }
-      ]
-    }
+    {"content":[{"type":"text","text":"x"}]}
     "#);
     assert_snapshot!(wharf.run(&["call", "io.github.a/b/nope"]), @r#"
     $ wharf call io.github.a/b/nope
@@ -133,15 +126,7 @@ fn errors_of_a_tool_are_an_exit_code() {
     ");
     assert_snapshot!(wharf.run(&["call", "failing/work", "--json"]), @r#"
     $ wharf call failing/work --json
-    {
-      "content": [
-        {
-          "type": "text",
-          "text": "it failed"
-        }
-      ],
-      "isError": true
-    }
+    {"content":[{"type":"text","text":"it failed"}],"isError":true}
     [exit 1]
     "#);
     wharf.add_fake("crashing", &["crash-after=1"]);

@@ -1,7 +1,7 @@
 //! What each method does, whichever way the request came.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -27,13 +27,13 @@ pub(super) struct Question<'a> {
 }
 
 /// Who we are, for clients.
-pub(super) fn server_info() -> Raw {
+static SERVER: LazyLock<Raw> = LazyLock::new(|| {
     raw(&json!({
         "name": "wharfinger",
         "title": "Wharfinger",
         "version": env!("CARGO_PKG_VERSION"),
     }))
-}
+});
 
 fn capabilities() -> Raw {
     raw(&json!({ "logging": {}, "tools": { "listChanged": true } }))
@@ -41,10 +41,13 @@ fn capabilities() -> Raw {
 
 impl Question<'_> {
     /// Answers; notifications that belong to it go to `tell`, complete and in order.
-    pub(super) async fn answer(&self, tell: impl FnMut(Vec<u8>)) -> Result<Raw, ErrorObject> {
+    pub(super) async fn answer(
+        &self,
+        tell: impl FnMut(Vec<u8>) + Send,
+    ) -> Result<Raw, ErrorObject> {
         if self.client.version.is_modern() {
             let result = self.stateless(tell).await?;
-            return Ok(with_server_info(&result, &server_info()));
+            return Ok(with_server_info(&result, &SERVER));
         }
         match self.method {
             "ping" => Ok(empty_object()),
@@ -55,7 +58,7 @@ impl Question<'_> {
         }
     }
 
-    async fn stateless(&self, tell: impl FnMut(Vec<u8>)) -> Result<Raw, ErrorObject> {
+    async fn stateless(&self, tell: impl FnMut(Vec<u8>) + Send) -> Result<Raw, ErrorObject> {
         let result = match self.method {
             "server/discover" => discover(self.client),
             "tools/list" => {
@@ -89,13 +92,10 @@ impl Question<'_> {
         }
     }
 
-    async fn call(&self, mut tell: impl FnMut(Vec<u8>)) -> Result<Raw, ErrorObject> {
-        let params = self
-            .params
-            .filter(|params| Object::from_raw(params).is_ok());
-        let params =
-            params.ok_or_else(|| ErrorObject::new(INVALID_PARAMS, "params must be an object"))?;
-        let object = Object::from_raw(params).unwrap_or_default();
+    async fn call(&self, mut tell: impl FnMut(Vec<u8>) + Send) -> Result<Raw, ErrorObject> {
+        let params = self.params.unwrap_or(RawValue::NULL);
+        let object = Object::from_raw(params)
+            .map_err(|_| ErrorObject::new(INVALID_PARAMS, "params must be an object"))?;
         let Some(name) = object.text("name") else {
             return Err(ErrorObject::new(
                 INVALID_PARAMS,
@@ -103,7 +103,8 @@ impl Question<'_> {
             ));
         };
         let arguments = object.get("arguments");
-        if arguments.is_some_and(|arguments| Object::from_raw(arguments).is_err()) {
+        // It is JSON, so its first character says what it is.
+        if arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
             return Err(ErrorObject::new(
                 INVALID_PARAMS,
                 "params.arguments must be an object",
@@ -129,34 +130,35 @@ impl Question<'_> {
             })
             .await;
         match reply {
-            Ok(result) => self.result(&result),
+            Ok(result) => self.result(result),
             Err(Refusal::Server(error)) => Err(error),
             Err(
                 refusal @ (Refusal::Unknown(_) | Refusal::Unavailable(_) | Refusal::Failed { .. }),
             ) => {
                 let result = error_result(&refusal.to_string());
-                self.result(&result)
+                self.result(result)
             }
         }
     }
 
     /// A result, carried into the client's era.
-    fn result(&self, result: &RawValue) -> Result<Raw, ErrorObject> {
+    fn result(&self, result: Raw) -> Result<Raw, ErrorObject> {
         if self.client.version.is_modern() {
-            return Ok(to_stateless_result(result, None).into_owned());
+            return Ok(changed(to_stateless_result(&result, None)).unwrap_or(result));
         }
-        let kind = Object::from_raw(result)
-            .ok()
-            .and_then(|object| object.text("resultType").map(Cow::into_owned));
-        match kind.as_deref() {
-            None | Some("complete") => Ok(to_handshake_result(result).into_owned()),
-            Some(other) => Err(ErrorObject::new(
-                INTERNAL_ERROR,
-                format!(
-                    "the tool answered with a result of type {other:?}, which your protocol version does not know"
-                ),
-            )),
+        // Only servers of the stateless era say what kind of result it is.
+        if result.get().contains("\"resultType\"")
+            && let Some(kind) = Object::from_raw(&result)
+                .unwrap_or_default()
+                .text("resultType")
+            && kind != "complete"
+        {
+            let text = format!(
+                "the tool answered with a result of type {kind:?}, which your protocol version does not know"
+            );
+            return Err(ErrorObject::new(INTERNAL_ERROR, text));
         }
+        Ok(changed(to_handshake_result(&result)).unwrap_or(result))
     }
 
     /// A notification as it is sent; `None` for one that this client does not want.
@@ -205,6 +207,14 @@ impl Question<'_> {
     }
 }
 
+/// What became of a result, if it is not what it was.
+fn changed(result: Cow<'_, RawValue>) -> Option<Raw> {
+    match result {
+        Cow::Owned(changed) => Some(changed),
+        Cow::Borrowed(_) => None,
+    }
+}
+
 /// An error as the model sees it: a result, so that it can do something about it.
 fn error_result(text: &str) -> Raw {
     raw(&json!({ "content": [{ "type": "text", "text": text }], "isError": true }))
@@ -219,7 +229,7 @@ pub(super) fn initialize(client: &Client) -> Raw {
     let mut result = Object::new();
     result.set("protocolVersion", raw(client.version.as_str()));
     result.set("capabilities", capabilities());
-    result.set("serverInfo", server_info());
+    result.set("serverInfo", SERVER.clone());
     let instructions = client.session().instructions();
     if !instructions.is_empty() {
         result.set("instructions", raw(&instructions));
@@ -268,7 +278,7 @@ pub(super) fn subscription_end(id: &RawValue) -> Raw {
     let end = with_subscription(json!({ "resultType": "complete" }), id);
     let mut object = Object::from_raw(&end).unwrap_or_default();
     let mut meta = object.object("_meta").unwrap_or_default();
-    meta.set(SERVER_INFO, server_info());
+    meta.set(SERVER_INFO, SERVER.clone());
     let meta = meta.to_raw();
     object.set("_meta", meta);
     object.to_raw()

@@ -34,9 +34,16 @@ pub fn with_request_meta(
     object.to_raw()
 }
 
+/// What all these keys begin with.
+const PREFIX: &str = "io.modelcontextprotocol/";
+
 /// The params of a request without what it says about its client. If that was all, there are none.
 pub fn without_request_meta(params: Option<&RawValue>) -> Option<Raw> {
     let raw = params?;
+    // Most requests have none of it, and that is quickly seen.
+    if !raw.get().contains(PREFIX) {
+        return Some(raw.to_owned());
+    }
     let Ok(mut object) = Object::from_raw(raw) else {
         return Some(raw.to_owned());
     };

@@ -13,6 +13,17 @@ use crate::json::{self, Object, Raw};
 /// A `resultType` other than `complete` stays, since its result means something else to a client
 /// that does not know it: whoever passes results on has to deal with it first.
 pub fn to_handshake_result(result: &RawValue) -> Cow<'_, RawValue> {
+    // Most results have none of it, and that is quickly seen.
+    let known = [
+        "\"resultType\"",
+        "\"ttlMs\"",
+        "\"cacheScope\"",
+        "\"structuredContent\"",
+        SERVER_INFO,
+    ];
+    if !known.iter().any(|key| result.get().contains(key)) {
+        return Cow::Borrowed(result);
+    }
     let Ok(mut object) = Object::from_raw(result) else {
         return Cow::Borrowed(result);
     };

@@ -134,7 +134,7 @@ impl ServerHandle {
     pub async fn call(
         &self,
         outgoing: Outgoing<'_>,
-        mut on_progress: impl FnMut(Raw),
+        mut on_progress: impl FnMut(Raw) + Send,
     ) -> Result<Raw, CallError> {
         let server = self.spec.name.clone();
         self.tell_of_death()?;
@@ -228,7 +228,7 @@ impl ServerHandle {
         &self,
         live: &Live,
         outgoing: Outgoing<'_>,
-        on_progress: &mut impl FnMut(Raw),
+        on_progress: &mut (impl FnMut(Raw) + Send),
     ) -> Result<Raw, Ended> {
         let limit = self.spec.policy.call_timeout;
         let params = live.params(outgoing.params, outgoing.log_level);

@@ -161,7 +161,7 @@ pub(crate) async fn call_with(
     session: &Session,
     name: &str,
     arguments: Value,
-    notes: impl FnMut(CallNote),
+    notes: impl FnMut(CallNote) + Send,
 ) -> Result<Value, Refusal> {
     let params = json!({ "name": name, "arguments": arguments }).to_string();
     let params = RawValue::from_string(params).unwrap();
