@@ -191,23 +191,13 @@ impl Attempt<'_> {
                 let exit = timeout(Duration::from_secs(1), process.wait()).await.ok();
                 self.ended(exit, opening, &own, &mut drained).await
             }
-            Outcome::Told(Err(Negotiation::Again)) => Failure::Probe,
-            Outcome::Told(Err(Negotiation::Refused(error)))
-                if opening == Opening::Initialize && self.spec.remembered.is_some() =>
-            {
-                let text = format!("it was initialized before, and refuses it now: {error}");
-                self.audience.note(Note::Noise(text));
-                Failure::Probe
-            }
-            Outcome::Told(Err(Negotiation::Refused(error))) => {
-                let stderr = own.tail(TAIL);
-                Failure::Final(StartError::Protocol { error, stderr })
-            }
             Outcome::Exited(exit) => self.ended(Some(exit), opening, &own, &mut drained).await,
-            Outcome::TimedOut if !answered.load(Ordering::Relaxed) => Failure::Probe,
+            Outcome::Told(Err(Negotiation::Again)) => Failure::Probe,
+            Outcome::Told(Err(Negotiation::Refused(error))) => self.refused(error, opening, &own),
             Outcome::Cancelled => Failure::Final(StartError::Stopped),
+            Outcome::TimedOut if !answered.load(Ordering::Relaxed) => Failure::Probe,
             Outcome::TimedOut => Failure::Final(StartError::TimedOut {
-                limit: self.spec.policy.startup_timeout,
+                limit,
                 stderr: own.tail(TAIL),
             }),
         };
@@ -219,6 +209,19 @@ impl Attempt<'_> {
         };
         process.stop(grace).await;
         Err(failure)
+    }
+
+    /// What was remembered of a server may be its past.
+    fn refused(&self, error: InitializeError, opening: Opening, own: &Lines) -> Failure {
+        if opening == Opening::Initialize && self.spec.remembered.is_some() {
+            let text = format!("it was initialized before, and refuses it now: {error}");
+            self.audience.note(Note::Noise(text));
+            return Failure::Probe;
+        }
+        Failure::Final(StartError::Protocol {
+            error,
+            stderr: own.tail(TAIL),
+        })
     }
 
     async fn ended(
