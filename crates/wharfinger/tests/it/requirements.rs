@@ -17,10 +17,10 @@ fn tests_in(text: &str) -> BTreeSet<String> {
     for line in text.lines().map(str::trim) {
         if line.starts_with("#[test") || line.starts_with("#[tokio::test") {
             is_test = true;
-        } else if let Some(rest) = line.trim_start_matches("async ").strip_prefix("fn ") {
-            if std::mem::take(&mut is_test) {
-                found.insert(rest.split('(').next().unwrap_or_default().to_owned());
-            }
+        } else if let Some(rest) = line.trim_start_matches("async ").strip_prefix("fn ")
+            && std::mem::take(&mut is_test)
+        {
+            found.insert(rest.split('(').next().unwrap_or_default().to_owned());
         }
     }
     found
