@@ -72,6 +72,30 @@ pub fn negotiate(requested: &str) -> Version {
         .unwrap_or(Version::LATEST_HANDSHAKE)
 }
 
+/// Log levels, least severe first.
+pub const LOG_LEVELS: [&str; 8] = [
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
+
+/// How severe a log level is; `None` for one that is none.
+pub fn log_rank(level: &str) -> Option<usize> {
+    LOG_LEVELS.iter().position(|known| *known == level)
+}
+
+/// Whether a `notifications/message` is at least as severe as that rank. One without a level is.
+pub fn is_logged_at(params: Option<&RawValue>, least: usize) -> bool {
+    let params = params.and_then(|raw| Object::from_raw(raw).ok());
+    let rank = params.and_then(|params| log_rank(&params.text("level")?));
+    rank.is_none_or(|rank| rank >= least)
+}
+
 /// Appends one server-sent event that carries a message.
 ///
 /// Line ends in the message, which JSON has between tokens only, become separate data lines; those
@@ -110,6 +134,17 @@ mod tests {
         ] {
             assert_eq!(negotiate(requested), answered, "{requested}");
         }
+    }
+
+    #[test]
+    fn log_messages_are_told_by_their_severity() {
+        let warning = json::raw_from(r#"{"level":"warning","data":1}"#.into()).unwrap();
+        let rank = |level| log_rank(level).unwrap();
+        assert!(is_logged_at(Some(&warning), rank("warning")));
+        assert!(is_logged_at(Some(&warning), rank("debug")));
+        assert!(!is_logged_at(Some(&warning), rank("error")));
+        assert!(is_logged_at(None, rank("emergency")));
+        assert_eq!(log_rank("loud"), None);
     }
 
     #[test]

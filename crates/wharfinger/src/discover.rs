@@ -18,7 +18,7 @@ use crate::model::{
     Declared, EffectivePolicy, Profile, ServerEntry, ServerName, Status, Transport,
 };
 use crate::policy;
-use crate::servers::{self, Discovered, Lines, Note, Spec};
+use crate::servers::{self, Discovered, Note, Spec};
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 
 /// What is known of each server, by name and by what was declared to it.
@@ -527,81 +527,5 @@ impl servers::Audience for Log {
             Note::Noise(line) => wharf.log(&self.server, &format!("(stdout) {line}")),
             Note::Status(_) | Note::Notification { .. } | Note::Tools(_) => {}
         }
-    }
-}
-
-impl Wharf {
-    /// Keeps a line of a server's output, tells it, and logs it at the level its entry has (V24).
-    pub(crate) fn log(&self, server: &ServerName, line: &str) {
-        let line = self.redactor().text(line).into_owned();
-        let limit = self.0.context.limits.stderr_lines;
-        lock(&self.0.logs)
-            .entry(server.clone())
-            .or_insert_with(|| Lines::new(limit))
-            .push(line.clone());
-        let config = self.0.config.load();
-        let level = config
-            .server(server.as_str())
-            .map(|entry| entry.stderr_level);
-        if let Some(left_out) = lock(&self.0.pace).entry(server.clone()).or_default().pass() {
-            if left_out > 0 {
-                tracing::warn!(target: "wharfinger::stderr", %server, "{left_out} lines are left out here");
-            }
-            log_at(level.unwrap_or_default(), server, &line);
-        }
-        self.0.events.tell(EventKind::Stderr {
-            server: server.clone(),
-            line,
-        });
-    }
-
-    /// The last lines of a server's output over all its instances, redacted.
-    pub fn log_tail(&self, server: &str, count: usize) -> Vec<String> {
-        lock(&self.0.logs)
-            .get(server)
-            .map(|lines| lines.tail(count))
-            .unwrap_or_default()
-    }
-}
-
-/// Lines of one server that reach the log: so many a second, the rest is counted.
-#[derive(Debug, Default)]
-pub(crate) struct Pace {
-    second: u64,
-    lines: usize,
-    left_out: usize,
-}
-
-/// A server that floods its standard error must not fill the owner's disk.
-const LINES_A_SECOND: usize = 100;
-
-impl Pace {
-    /// Whether this line may pass, and how many before it did not.
-    fn pass(&mut self) -> Option<usize> {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs();
-        if now != self.second {
-            (self.second, self.lines) = (now, 0);
-        }
-        self.lines += 1;
-        if self.lines > LINES_A_SECOND {
-            self.left_out += 1;
-            return None;
-        }
-        Some(std::mem::take(&mut self.left_out))
-    }
-}
-
-fn log_at(level: crate::model::StderrLevel, server: &ServerName, line: &str) {
-    use crate::model::StderrLevel::{Critical, Debug, Error, Information, None, Trace, Warning};
-    match level {
-        Trace => tracing::trace!(target: "wharfinger::stderr", %server, "{line}"),
-        Debug => tracing::debug!(target: "wharfinger::stderr", %server, "{line}"),
-        Information => tracing::info!(target: "wharfinger::stderr", %server, "{line}"),
-        Warning => tracing::warn!(target: "wharfinger::stderr", %server, "{line}"),
-        Error | Critical => tracing::error!(target: "wharfinger::stderr", %server, "{line}"),
-        None => {}
     }
 }

@@ -34,6 +34,7 @@ mod discover;
 mod instances;
 pub mod journal;
 pub mod launch;
+mod log;
 pub mod model;
 pub mod policy;
 mod report;

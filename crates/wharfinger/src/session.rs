@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::json::{Object, raw};
+use wharfinger_wire::server::{LOG_LEVELS, is_logged_at, log_rank};
 
 use crate::call::{CallNote, Heard};
 use crate::catalog::Catalog;
@@ -71,22 +72,6 @@ struct InFlight {
     number: u64,
     server: ServerName,
     heard: Arc<Heard>,
-}
-
-/// Log levels, least severe first.
-const LEVELS: [&str; 8] = [
-    "debug",
-    "info",
-    "notice",
-    "warning",
-    "error",
-    "critical",
-    "alert",
-    "emergency",
-];
-
-fn rank(level: &str) -> Option<usize> {
-    LEVELS.iter().position(|known| *known == level)
 }
 
 impl Wharf {
@@ -182,7 +167,7 @@ impl Session {
 
     /// The least severe log messages it wants; false for a level that is none.
     pub fn set_log_level(&self, level: &str) -> bool {
-        let Some(rank) = rank(level) else {
+        let Some(rank) = log_rank(level) else {
             return false;
         };
         *lock(&self.state.log_level) = Some(rank);
@@ -207,7 +192,7 @@ impl Session {
         if description.version.is_modern() || !capabilities.contains("logging") {
             return;
         }
-        let params = raw(&json!({ "level": LEVELS[rank] }));
+        let params = raw(&json!({ "level": LOG_LEVELS[rank] }));
         let outgoing = crate::servers::Outgoing {
             method: "logging/setLevel",
             params: Some(&params),
@@ -306,16 +291,8 @@ impl SessionState {
     }
 
     fn wants(&self, params: Option<&RawValue>) -> bool {
-        let Some(least) = *lock(&self.log_level) else {
-            return true;
-        };
-        let params = params
-            .and_then(|params| Object::from_raw(params).ok())
-            .unwrap_or_default();
-        params
-            .text("level")
-            .and_then(|level| rank(&level))
-            .is_none_or(|rank| rank >= least)
+        let least = *lock(&self.log_level);
+        least.is_none_or(|least| is_logged_at(params, least))
     }
 
     /// From now on, what the server says goes to this call.

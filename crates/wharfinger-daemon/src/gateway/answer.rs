@@ -13,7 +13,7 @@ use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 use wharfinger_wire::message::{
     self, ErrorObject, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND,
 };
-use wharfinger_wire::server::RequestMeta;
+use wharfinger_wire::server::{RequestMeta, is_logged_at, log_rank};
 
 use super::client::Client;
 use super::envelope::supported;
@@ -183,27 +183,8 @@ impl Question<'_> {
 
     /// In the stateless era, log messages come only with a request that asks for them.
     fn wants(&self, params: Option<&RawValue>) -> bool {
-        let levels = [
-            "debug",
-            "info",
-            "notice",
-            "warning",
-            "error",
-            "critical",
-            "alert",
-            "emergency",
-        ];
-        let rank = |level: &str| levels.iter().position(|known| *known == level);
-        let Some(least) = self.meta.log_level.as_deref().and_then(rank) else {
-            return false;
-        };
-        let params = params
-            .and_then(|params| Object::from_raw(params).ok())
-            .unwrap_or_default();
-        params
-            .text("level")
-            .and_then(|level| rank(&level))
-            .is_none_or(|rank| rank >= least)
+        let least = self.meta.log_level.as_deref().and_then(log_rank);
+        least.is_some_and(|least| is_logged_at(params, least))
     }
 }
 

@@ -456,3 +456,77 @@ async fn payloads_pass_through_unchanged() {
     assert!(raw.get().contains("1180591620717411303424"), "{raw}");
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_message_goes_to_the_call_that_runs_not_to_one_that_waits() {
+    let home = Home::new();
+    let gate = Yard::mode(&home, "wait-for", "gate");
+    let record = Yard::mode(&home, "record", "lines");
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&["log=info", &gate, &record], json!({})) }),
+        json!({}),
+        host(),
+    )
+    .await;
+    let session = yard.session("s");
+    names(&session).await;
+    let heard = Arc::new(Mutex::new([0, 0]));
+    let calls: Vec<_> = (0..2)
+        .map(|n| {
+            let (session, heard) = (session.clone(), heard.clone());
+            tokio::spawn(async move {
+                call_with(&session, "work", json!({}), move |note| {
+                    if let CallNote::Notification { .. } = note {
+                        heard.lock().unwrap()[n] += 1;
+                    }
+                })
+                .await
+                .is_ok()
+            })
+        })
+        .collect();
+    let arrived = || {
+        yard.home
+            .lines("lines")
+            .iter()
+            .any(|line| line.contains("tools/call"))
+    };
+    poll_until("the first call", tokio::time::sleep, arrived).await;
+    yard.home.write("gate", "");
+    for call in calls {
+        assert!(call.await.unwrap());
+    }
+    assert_eq!(*heard.lock().unwrap(), [1, 1]);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_its_turn_no_longer_than_a_call_may_take() {
+    let home = Home::new();
+    let gate = Yard::mode(&home, "wait-for", "gate");
+    // The first call holds the server until it is given up; the second waits as long, and is given up at the same time.
+    let entry = fake(&[&gate], json!({ "callTimeoutSeconds": 0.4 }));
+    let yard = Yard::at(home, json!({ "s": entry }), json!({}), host()).await;
+    let session = yard.session("s");
+    names(&session).await;
+    let waits: Vec<_> = (0..3)
+        .map(|_| {
+            let session = session.clone();
+            tokio::spawn(async move {
+                call(&session, "work", json!({}))
+                    .await
+                    .unwrap_err()
+                    .to_string()
+            })
+        })
+        .collect();
+    for wait in waits {
+        let said = wait.await.unwrap();
+        assert!(
+            said.contains("took longer than 0.4 s") || said.contains("busy for 0.4 s"),
+            "{said}"
+        );
+    }
+    yard.close().await;
+}

@@ -430,3 +430,102 @@ async fn v24_lines_of_stderr_are_logged_at_their_level() {
     yard.close().await;
     drop(guard);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v20_secrets_leave_neither_by_lists_nor_into_the_database() {
+    let home = Home::new();
+    let mut host = host();
+    host.insert("LIST_TOKEN".into(), "list-secret-1234".into());
+    // It says its token in the description of itself.
+    let entry = fake(
+        &[
+            "instructions=use list-secret-1234",
+            "tool=x-list-secret-1234",
+        ],
+        json!({}),
+    );
+    let yard = Yard::at(home, json!({ "s": entry }), json!({}), host).await;
+    let session = yard.session("s");
+    let list = session.tools().await.list.get().to_owned();
+    assert!(
+        list.contains("[REDACTED]") && !list.contains("list-secret"),
+        "{list}"
+    );
+    let home = yard.close().await;
+    for file in ["wharfinger.db", "wharfinger.db-wal"] {
+        let bytes = std::fs::read(home.file(file)).unwrap_or_default();
+        let found = bytes.windows(11).any(|part| part == b"list-secret");
+        assert!(!found, "{file}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_start_has_all_of_its_time() {
+    let entry = fake(&["slow-init=1.2"], json!({ "startupTimeoutSeconds": 2 }));
+    let yard = Yard::with_config(
+        json!({ "s": entry }),
+        json!({ "daemon": { "probeWaitSeconds": 0.1 } }),
+    )
+    .await;
+    assert_eq!(yard.wharf.discover("s").await, Ok(5));
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutting_down_does_not_wait_for_a_list_that_never_comes() {
+    let home = Home::new();
+    let record = Yard::mode(&home, "record", "lines");
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&["no-reply-to-list", &record], json!({})) }),
+        quick(),
+        host(),
+    )
+    .await;
+    let wharf = yard.wharf.clone();
+    let asking = tokio::spawn(async move { wharf.discover("s").await });
+    let asked = || {
+        yard.home
+            .lines("lines")
+            .iter()
+            .any(|line| line.contains("tools/list"))
+    };
+    poll_until("the list to be asked for", tokio::time::sleep, asked).await;
+    let at = Instant::now();
+    yard.close().await;
+    assert!(
+        at.elapsed() < Duration::from_secs(20),
+        "far below the limit of 60 s: {:?}",
+        at.elapsed()
+    );
+    assert!(asking.await.unwrap().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_whose_list_changes_all_the_time_is_listed_now_and_then() {
+    let home = Home::new();
+    let record = Yard::mode(&home, "record", "lines");
+    let entry = fake(&["list-changed=0.02", &record], json!({}));
+    let yard = Yard::at(home, json!({ "s": entry }), json!({}), host()).await;
+    let session = yard.session("s");
+    names(&session).await;
+    let lists = || {
+        yard.home
+            .lines("lines")
+            .iter()
+            .filter(|line| line.contains("tools/list"))
+            .count()
+    };
+    let before = lists();
+    say(&session, "work", json!({})).await;
+    poll_until("it to be listed again", tokio::time::sleep, || {
+        lists() >= before + 3
+    })
+    .await;
+    assert!(
+        lists() < before + 20,
+        "the pause grows: {}",
+        lists() - before
+    );
+    yard.close().await;
+}

@@ -104,3 +104,50 @@ async fn log_messages_between_calls_reach_the_session_at_its_level() {
     assert!(notes.try_recv().is_err());
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mended_entry_counts_once_the_death_was_told() {
+    let yard = Yard::new(json!({ "s": fake(&["crash-after=1"], json!({})) })).await;
+    let session = yard.session("s");
+    assert!(
+        say(&session, "work", json!({}))
+            .await
+            .contains("exited (code 42)")
+    );
+    change(&yard, json!({ "s": fake(&["say=mended"], json!({})) })).await;
+    assert_eq!(say(&session, "work", json!({})).await, "mended");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v60_a_session_that_never_ends_keeps_nothing_running() {
+    let yard = Yard::new(json!({ "s": fake(&[], json!({})) })).await;
+    let lasting = yard.wharf.session(wharfinger::SessionOptions {
+        agent: yard.wharf.agent("default").unwrap(),
+        id: wharfinger::model::SessionId::new("lasting").unwrap(),
+        declared: wharfinger::model::Declared::default(),
+        reserved: vec![],
+        lasting: true,
+    });
+    let session = yard.session("s");
+    let pid = say(&lasting, "pid", json!({})).await;
+    assert_eq!(say(&session, "pid", json!({})).await, pid);
+    session.end().await;
+    assert!(!processes::alive(pid.parse().unwrap()));
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ended_session_calls_nothing() {
+    let yard = Yard::new(json!({ "s": fake(&[], json!({})) })).await;
+    let session = yard.session("s");
+    say(&session, "work", json!({})).await;
+    session.end().await;
+    let refused = call(&session, "work", json!({}))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert_eq!(refused, "this session is over");
+    assert_eq!(yard.processes(), Vec::<u32>::new());
+    yard.close().await;
+}
