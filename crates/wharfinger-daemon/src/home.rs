@@ -75,6 +75,11 @@ impl Home {
         self.0.join("workspaces")
     }
 
+    /// For files that are needed for a moment; what is in it is of no use to the next daemon.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.0.join("scratch")
+    }
+
     /// A short name of this home that is the same at every start. Another folder at the same path, in a container
     /// say, has another one.
     pub fn mark(&self) -> String {

@@ -123,9 +123,13 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let playwright = loaded.config.playwright.announcement();
     let mark = home.mark();
     let sweep = mark.clone();
-    tokio::task::spawn_blocking(move || guard::sweep(&sweep))
-        .await
-        .ok();
+    let scratch = home.scratch();
+    let clear = move || {
+        guard::sweep(&sweep);
+        // Missing most of the time, and what can't be removed does no harm.
+        std::fs::remove_dir_all(scratch).ok();
+    };
+    tokio::task::spawn_blocking(clear).await.ok();
     let owner = Owner::new(&mark);
     let guard = Guard::start(options.program.clone(), &["__guard"], &owner)?;
     let listen = options.listen.unwrap_or(daemon_config.listen);
@@ -136,6 +140,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         loaded,
         database: home.database(),
         workspaces: home.workspaces(),
+        scratch: home.scratch(),
         environment,
         owner,
         version: options.version.clone(),

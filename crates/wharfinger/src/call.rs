@@ -215,7 +215,7 @@ impl Session {
             self.tell_log_level_when_it_runs(&handle);
         }
         let heard = Arc::new(Heard::default());
-        let guard = self.state.call_begins(&entry.name, heard.clone());
+        let begins = || self.state.call_begins(&entry.name, heard.clone());
         let params = with_name(call.params, tool);
         let outgoing = Outgoing {
             method: "tools/call",
@@ -234,7 +234,7 @@ impl Session {
                 heard.take().into_iter().for_each(&tell);
                 tell(CallNote::Progress(clean(progress)));
             };
-            let mut calling = std::pin::pin!(handle.call(outgoing, on_progress));
+            let mut calling = std::pin::pin!(handle.call(outgoing, begins, on_progress));
             loop {
                 tokio::select! {
                     biased;
@@ -245,7 +245,6 @@ impl Session {
         };
         // What came before the reply is told before it.
         heard.take().into_iter().for_each(&tell);
-        drop(guard);
         match reply {
             Ok(result) => Ok(clean(result)),
             Err(servers::CallError::Server { error, .. }) => Err(Refusal::Server(

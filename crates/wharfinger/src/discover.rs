@@ -379,10 +379,14 @@ async fn ask_server(
     declared: &Declared,
     key: &str,
 ) -> Result<Known, String> {
-    let dir = tempfile::Builder::new()
-        .prefix("wharfinger-discovery-")
-        .tempdir();
-    let dir = dir.map_err(|error| format!("can't make a temporary directory: {error}"))?;
+    let scratch = &wharf.0.scratch;
+    let dir = std::fs::create_dir_all(scratch).and_then(|()| {
+        tempfile::Builder::new()
+            .prefix("wharfinger-discovery-")
+            .tempdir_in(scratch)
+    });
+    let dir =
+        dir.map_err(|error| format!("can't make a folder in {}: {error}", scratch.display()))?;
     let spec = spec(wharf, entry, declared, dir.path(), None)
         .ok_or("it is no process that could be started")?;
     let audience = Arc::new(Log {

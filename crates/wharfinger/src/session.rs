@@ -199,7 +199,7 @@ impl Session {
             log_level: None,
             progress: false,
         };
-        if let Err(error) = handle.call(outgoing, |_| ()).await {
+        if let Err(error) = handle.call(outgoing, || (), |_| ()).await {
             tracing::debug!("{error}");
         }
     }
@@ -273,7 +273,7 @@ impl SessionState {
             Arc::from(clean.unwrap_or_else(|| params.to_owned()))
         });
         let calls = lock(&self.calls);
-        // The oldest: calls to a server run in the order they came, so the others still wait.
+        // With several at once it is a guess; the oldest has waited longest for a word.
         if let Some(call) = calls.iter().find(|call| call.server == *server) {
             let note = CallNote::Notification {
                 method: method.to_owned(),

@@ -33,6 +33,8 @@ pub struct Options {
     pub database: PathBuf,
     /// Each agent's workspace is a folder in this one (`${workspace}`).
     pub workspaces: PathBuf,
+    /// For files that are needed for a moment: each discovery has a folder in it (V51).
+    pub scratch: PathBuf,
     /// The host's environment; servers get a part of it (V18).
     pub environment: BTreeMap<String, String>,
     /// Who owns the processes that will be started.
@@ -64,6 +66,7 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     pub(crate) inherit: Inherit,
     pub(crate) workspaces: PathBuf,
+    pub(crate) scratch: PathBuf,
     pub(crate) config: ArcSwap<Config>,
     pub(crate) problems: ArcSwap<Vec<Problem>>,
     pub(crate) redactor: ArcSwap<Redactor>,
@@ -100,6 +103,7 @@ impl Wharf {
             loaded,
             database,
             workspaces,
+            scratch,
             environment,
             owner,
             version,
@@ -136,6 +140,7 @@ impl Wharf {
             events: Events::default(),
             inherit,
             workspaces,
+            scratch,
             config: ArcSwap::from_pointee(loaded.config),
             problems: ArcSwap::from_pointee(loaded.problems),
             redactor: ArcSwap::default(),

@@ -3,8 +3,11 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -29,8 +32,8 @@ use crate::ui::{count, exit_interrupted};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How often to look whether it answers.
 const LOOK: Duration = Duration::from_millis(10);
-/// A log longer than this is begun anew at the next start.
-const LOG_LIMIT: u64 = 1024 * 1024;
+/// A log longer than this, in bytes, becomes the old one, and a new one is begun.
+const LOG_LIMIT: u64 = 4 * 1024 * 1024;
 
 /// The reference server, for `--try`.
 const TRIAL: &str = r#"{"mcpServers": {"everything": {
@@ -47,8 +50,12 @@ pub(super) async fn run(world: &World, up: Up) -> Result<(), Failure> {
         // Out of the terminal's reach: neither its Ctrl-C nor its closing ends the daemon.
         rustix::process::setsid().ok();
     }
+    let log = Log {
+        file: up.background_child.then(|| world.paths.log()),
+        written: Arc::default(),
+    };
     let writer = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
+        .with_writer(move || log.clone())
         .with_ansi(false);
     tracing_subscriber::registry()
         .with(writer.with_target(false))
@@ -294,6 +301,36 @@ async fn listening(world: &World, up: &Up) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Standard error; in the background that is a file, which must not grow for ever.
+#[derive(Clone)]
+struct Log {
+    file: Option<PathBuf>,
+    written: Arc<AtomicU64>,
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = io::stderr().write(bytes)?;
+        let more = u64::try_from(count).unwrap_or(0);
+        let written = self.written.fetch_add(more, Ordering::Relaxed) + more;
+        if let Some(file) = self.file.as_ref().filter(|_| written > LOG_LIMIT) {
+            self.written.store(0, Ordering::Relaxed);
+            roll(file)?;
+        }
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// The log becomes the old one. It is open for appending, so what is written next begins it anew.
+fn roll(log: &Path) -> io::Result<()> {
+    fs::copy(log, log.with_extension("log.1"))?;
+    File::options().write(true).open(log)?.set_len(0)
+}
+
 /// A log of its own for the background daemon, which has no terminal.
 fn open_log(world: &World) -> Result<File, Failure> {
     let path = world.paths.log();
@@ -312,7 +349,7 @@ fn open_log(world: &World) -> Result<File, Failure> {
         .open(&path)
         .map_err(failed)?;
     if log.metadata().is_ok_and(|log| log.len() > LOG_LIMIT) {
-        log.set_len(0).map_err(failed)?;
+        roll(&path).map_err(failed)?;
     }
     Ok(log)
 }
@@ -370,4 +407,28 @@ fn last_words(world: &World, begin: u64, code: Option<i32>) -> Failure {
     }
     Failure::failed("the daemon ended as soon as it was started")
         .hint(format!("its log is {}", world.paths.log().display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_log_that_is_rolled_begins_anew_and_keeps_the_old_one() {
+        let home = wharfinger_testkit::Home::new();
+        let path = home.file("daemon.log");
+        let mut log = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .expect("a file");
+        log.write_all(b"old\n").expect("it is written");
+        roll(&path).expect("it is rolled");
+        log.write_all(b"new\n").expect("it is written");
+        let read = |path: &Path| fs::read_to_string(path).expect("it is there");
+        assert_eq!(read(&path), "new\n");
+        assert_eq!(read(&home.file("daemon.log.1")), "old\n");
+    }
 }

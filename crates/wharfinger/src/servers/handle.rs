@@ -129,11 +129,13 @@ impl ServerHandle {
         }
     }
 
-    /// Makes a request, starting the server if need be, and gives progress to `on_progress` in order. Dropping the
-    /// future cancels the request at the server (V65).
-    pub async fn call(
+    /// Makes a request, starting the server if need be, and gives progress to `on_progress` in order. What `on_turn`
+    /// gives is held from when its turn has come until its reply is there, and let go before the next one's turn.
+    /// Dropping the future cancels the request at the server (V65).
+    pub async fn call<Held>(
         &self,
         outgoing: Outgoing<'_>,
+        on_turn: impl Fn() -> Held + Send,
         mut on_progress: impl FnMut(Raw) + Send,
     ) -> Result<Raw, CallError> {
         let server = self.spec.name.clone();
@@ -146,7 +148,9 @@ impl ServerHandle {
                 continue;
             };
             let turn = self.turn(&live).await?;
+            let held = on_turn();
             let reply = self.exchange(&live, outgoing, &mut on_progress).await;
+            drop(held);
             drop((turn, busy));
             return match reply {
                 Err(Ended::Closed) => Err(self.why_closed(&live).await),

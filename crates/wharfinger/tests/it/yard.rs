@@ -86,6 +86,7 @@ impl Yard {
             loaded,
             database: home.file("wharfinger.db"),
             workspaces: home.file("workspaces"),
+            scratch: home.file("scratch"),
             environment,
             owner: owner.clone(),
             version: "0".into(),
