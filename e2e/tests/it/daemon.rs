@@ -35,9 +35,16 @@ pub(crate) struct Endpoint {
 impl Daemon {
     /// Starts `wharf up` and waits until it says where it listens.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same, with more arguments.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let home = Home::new();
         let mut command = wharf(home.path());
-        command.args(["up", "--listen", "127.0.0.1:0"]);
+        command
+            .args(["up", "--listen", "127.0.0.1:0"])
+            .args(arguments);
         let mut process = command.spawn().unwrap();
         let stdout = Listener::to(process.stdout.take());
         let stderr = Listener::to(process.stderr.take());

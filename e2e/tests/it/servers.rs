@@ -249,3 +249,45 @@ fn a_call_from_the_command_line() {
     assert!(status.to_string().contains("everything"), "{status}");
     daemon.stop();
 }
+
+#[test]
+fn a_newcomer_sees_tools_and_calls_one() {
+    if installed::warm("npx").is_none() {
+        return;
+    }
+    let daemon = Daemon::start_with(&["--try"]);
+    daemon.wait_for_tool("get-sum");
+    let result = daemon
+        .wharf(&["call", "everything/get-sum", "a=2", "b=3", "--json"])
+        .json();
+    let text = result["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(text.contains('5'), "{result}");
+    // For this run alone.
+    assert!(!daemon.home().join("settings.json").exists());
+    daemon.stop();
+}
+
+#[test]
+fn a_block_of_a_readme_is_taken_as_it_is() {
+    let Some(server) = installed::npm("reference", "mcp-server-filesystem") else {
+        return;
+    };
+    let daemon = Daemon::start();
+    let folder = daemon.home().join("files");
+    std::fs::create_dir_all(&folder).unwrap();
+    let block = json!({"mcpServers": {"My Files": {
+        "type": "stdio",
+        "command": server,
+        "args": [&folder],
+        "env": {"LOG": "1"},
+        "autoApprove": ["read_file"],
+    }}});
+    daemon.wharf(&["add", "--json", &block.to_string()]);
+    let tool = daemon.wait_for_tool("list_directory");
+    let reply = daemon.session().call(&tool, &json!({"path": folder}));
+    assert_eq!(reply["result"]["isError"], json!(null), "{reply}");
+    let settings = std::fs::read_to_string(daemon.home().join("settings.json")).unwrap();
+    let settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
+    assert_eq!(settings, block, "every member as it was pasted");
+    daemon.stop();
+}

@@ -65,6 +65,7 @@ fn v3_v5_v6_sources_come_in_order_and_host_servers_by_name() {
             "a"
         ]
     );
+    assert!(!loaded.has_errors());
     assert_eq!(problems(&loaded), Vec::<String>::new());
 }
 
