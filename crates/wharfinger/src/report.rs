@@ -184,15 +184,13 @@ impl Wharf {
         if known.is_empty() {
             return format!("there is no MCP server `{name}`; none is configured");
         }
-        let near = nearest(name, known.iter().copied());
-        let near = near
-            .map(|near| format!(", did you mean `{near}`?"))
-            .unwrap_or_default();
-        format!(
-            "there is no MCP server `{name}`{near} Known: {}",
-            known.join(", ")
-        )
-        .replace("` Known", "`; known")
+        let known_names = known.join(", ");
+        match nearest(name, known) {
+            Some(near) => format!(
+                "there is no MCP server `{name}`, did you mean `{near}`? Known: {known_names}"
+            ),
+            None => format!("there is no MCP server `{name}`; known: {known_names}"),
+        }
     }
 
     /// What `/mcp` prints (V69). No model is asked.

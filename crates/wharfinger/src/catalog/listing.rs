@@ -16,14 +16,8 @@ pub struct Tool {
     pub raw: Arc<RawValue>,
 }
 
-impl PartialEq for Tool {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && self.raw.get() == other.raw.get()
-    }
-}
-
 /// The tools of a server in listing order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Those that can be offered.
     pub tools: Vec<Tool>,
@@ -124,6 +118,33 @@ mod tests {
     fn every_member_of_a_tool_stays_as_it_was() {
         let tool = r#"{"x-odd": 1e400,"name":"a","inputSchema":{"type":"object","$defs":{}},"execution":{"taskSupport":"required"}}"#;
         check(&format!("[{tool}]"), &[tool], 0);
+    }
+
+    #[test]
+    fn what_is_odd_is_said() {
+        let warning = |schema: &str| {
+            let list = format!(r#"[{{"name":"a","inputSchema":{schema}}}]"#);
+            let list = RawValue::from_string(list).unwrap();
+            read(json::array(&list).unwrap()).warnings.remove(0)
+        };
+        let left_out = "tool `a` is left out: its inputSchema is";
+        assert_eq!(
+            warning("false"),
+            format!("{left_out} false, which nothing satisfies")
+        );
+        assert_eq!(warning("7"), format!("{left_out} no schema: 7"));
+        assert_eq!(
+            warning(r#"{"type":"string"}"#),
+            format!("{left_out} of type \"string\"")
+        );
+        assert_eq!(
+            warning(r#"{"x":1}"#),
+            format!("{left_out} without type \"object\"")
+        );
+        assert_eq!(
+            warning("{}"),
+            "tool `a` has no usable inputSchema; any object is taken"
+        );
     }
 
     #[test]

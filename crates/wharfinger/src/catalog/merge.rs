@@ -25,7 +25,7 @@ pub struct Offer<'a> {
 }
 
 /// A tool as an agent sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Exposed {
     /// What the agent calls it.
     pub name: String,
@@ -259,5 +259,29 @@ mod tests {
         assert!(portable.is_none());
         assert!(catalog.find("x").is_some() && catalog.find("y").is_none());
         assert_eq!(merge(&[], &[]).list.get(), r#"{"tools":[]}"#);
+    }
+
+    #[test]
+    fn one_list_is_for_clients_that_know_less() {
+        let mut catalog = catalog(&[("a", &["x", "y"])], &[]);
+        let boolean = r#"{"name":"x","inputSchema":{"type":"object","properties":{"v":true}}}"#;
+        let raw = RawValue::from_string(boolean.into()).unwrap();
+        catalog.tools[0].tool.raw = Arc::from(raw);
+        let (list, portable) = lists(&catalog.tools);
+        assert!(list.get().contains(r#""v":true"#));
+        let rest = r#"{"name":"y","inputSchema":{"type":"object"}}]}"#;
+        let first = boolean.replace("true", "{}");
+        assert_eq!(
+            portable.unwrap().get(),
+            format!("{{\"tools\":[{first},{rest}")
+        );
+        assert!(list.get().ends_with(rest));
+    }
+
+    #[test]
+    fn the_nearest_name_is_known() {
+        let catalog = catalog(&[("a", &["read_file", "write_file"])], &[]);
+        assert_eq!(catalog.nearest("raed_file"), Some("read_file"));
+        assert_eq!(catalog.nearest("other"), None);
     }
 }

@@ -151,6 +151,16 @@ fn v4_the_environment_binds_every_field_of_a_server() {
 }
 
 #[test]
+fn members_that_are_null_are_no_members() {
+    for (host, settings) in [
+        ("", r#"{"mcpServers": null}"#),
+        (r#"{"mcp": null, "daemon": null}"#, ""),
+    ] {
+        assert_eq!(load(&inputs(host, settings, &[])), Loaded::default());
+    }
+}
+
+#[test]
 fn v8_a_missing_user_file_is_no_entries() {
     assert_eq!(load(&Inputs::default()), Loaded::default());
 }
