@@ -26,7 +26,7 @@ pub(crate) type Discoveries = HashMap<(ServerName, u64), Discovery>;
 
 /// One server's state of knowledge. Everybody who asks waits for the same attempt (V52).
 pub(crate) struct Discovery {
-    /// Of the entry that is known; with another one, nothing is.
+    /// Of the entry that is known; a list of an instance that was made from another one is not taken.
     key: String,
     state: watch::Sender<Found>,
 }
@@ -244,10 +244,10 @@ impl Wharf {
         if matches!(entry.transport, Transport::Http { .. }) {
             return None;
         }
-        let key = key(&self.0, entry, declared);
         let mut discoveries = lock(&self.0.discoveries);
         let place = (entry.name.clone(), declared.key());
-        if let Some(discovery) = discoveries.get(&place).filter(|known| known.key == key) {
+        // A change of its entry has made it forget, so what is known is of this one.
+        if let Some(discovery) = discoveries.get(&place) {
             match &*discovery.state.borrow() {
                 Found::Known(_) => return None,
                 Found::Asking => return Some(discovery.state.subscribe()),
@@ -255,6 +255,7 @@ impl Wharf {
                 Found::Failed { .. } => {}
             }
         }
+        let key = key(&self.0, entry, declared);
         let state = watch::Sender::new(Found::Asking);
         let waiting = state.subscribe();
         discoveries.insert(
