@@ -181,11 +181,26 @@ impl Tokens {
 
     /// The token of an agent, or the owner's. Made at the first use.
     pub(crate) fn token(&self, agent: Option<&AgentName>) -> Result<String, HomeError> {
+        self.with_token(agent, str::to_owned)
+    }
+
+    /// Whether a token is the agent's, or the owner's; compared in constant time.
+    pub(crate) fn is(&self, agent: Option<&AgentName>, given: &str) -> bool {
+        let same = |token: &str| bool::from(token.as_bytes().ct_eq(given.as_bytes()));
+        self.with_token(agent, same).unwrap_or(false)
+    }
+
+    fn with_token<T>(
+        &self,
+        agent: Option<&AgentName>,
+        look: impl FnOnce(&str) -> T,
+    ) -> Result<T, HomeError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(token) = known.get(&agent.cloned()) {
-            return Ok(token.clone());
+        let agent = agent.cloned();
+        if let Some(token) = known.get(&agent) {
+            return Ok(look(token));
         }
-        let path = self.home.token_file(agent);
+        let path = self.home.token_file(agent.as_ref());
         let kept = fs::read_to_string(&path)
             .unwrap_or_default()
             .trim()
@@ -198,14 +213,9 @@ impl Tokens {
                 .map_err(|source| HomeError::Io { path, source })?;
             made
         };
-        known.insert(agent.cloned(), token.clone());
-        Ok(token)
-    }
-
-    /// Whether a token is the agent's, or the owner's; compared in constant time.
-    pub(crate) fn is(&self, agent: Option<&AgentName>, given: &str) -> bool {
-        self.token(agent)
-            .is_ok_and(|token| bool::from(token.as_bytes().ct_eq(given.as_bytes())))
+        let seen = look(&token);
+        known.insert(agent, token);
+        Ok(seen)
     }
 
     /// Forgets an agent's token; a new agent of that name gets another.

@@ -40,7 +40,9 @@ pub struct RequestMeta {
 impl RequestMeta {
     /// Reads the description from a request's params. What is odd counts as missing.
     pub fn read(params: Option<&RawValue>) -> Self {
+        // Most requests of the handshake era have none, and that is quickly seen.
         let params = params
+            .filter(|raw| raw.get().contains("\"_meta\""))
             .and_then(|raw| Object::from_raw(raw).ok())
             .unwrap_or_default();
         let meta = params.object("_meta").unwrap_or_default();

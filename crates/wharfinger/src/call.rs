@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
-use wharfinger_wire::json::{Object, Raw, empty_object, raw};
+use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::ErrorObject;
 
+use crate::config::Config;
 use crate::discover::Found;
 use crate::journal::EventKind;
 use crate::model::{ServerEntry, ServerName, Transport};
@@ -120,9 +121,10 @@ impl Session {
         if self.is_over() {
             return Err(Refusal::Unavailable("this session is over".into()));
         }
-        let (entry, tool) = self.find(call.target)?;
+        let config = self.wharf.config();
+        let (entry, tool) = self.find(&config, call.target)?;
         let started = Instant::now();
-        let reply = self.exchange(&entry, &tool, call, &mut notes).await;
+        let reply = self.exchange(entry, &tool, call, &mut notes).await;
         self.wharf.0.events.tell(EventKind::Called {
             agent: self.state.agent.clone(),
             server: entry.name.clone(),
@@ -134,8 +136,11 @@ impl Session {
     }
 
     /// The server and its own name for the tool (V45).
-    fn find(&self, target: Target<'_>) -> Result<(ServerEntry, String), Refusal> {
-        let config = self.wharf.config();
+    fn find<'a>(
+        &self,
+        config: &'a Config,
+        target: Target<'_>,
+    ) -> Result<(&'a ServerEntry, String), Refusal> {
         let (server, tool) = match target {
             Target::Exposed(name) => {
                 let catalog = self.known_tools();
@@ -170,7 +175,7 @@ impl Session {
                 "{server}: remote MCP servers come later"
             )));
         }
-        Ok((entry.clone(), tool))
+        Ok((entry, tool))
     }
 
     /// An unknown tool is explained by what is not available, or by the nearest name.
@@ -216,10 +221,15 @@ impl Session {
         }
         let heard = Arc::new(Heard::default());
         let begins = || self.state.call_begins(&entry.name, heard.clone());
-        let params = with_name(call.params, tool);
+        let renamed = match call.target {
+            // Its own name is the one that the client has used.
+            Target::Exposed(name) if name == tool => None,
+            Target::Exposed(_) | Target::Direct { .. } => with_name(call.params, tool),
+        };
+        let params = renamed.as_deref().unwrap_or(call.params);
         let outgoing = Outgoing {
             method: "tools/call",
-            params: Some(&params),
+            params: Some(params),
             log_level: call.log_level,
             progress: call.progress,
         };
@@ -274,18 +284,10 @@ fn gone(server: &ServerName) -> Refusal {
     Refusal::Unavailable(format!("{server}: this MCP server was removed"))
 }
 
-/// The params with the server's own name for the tool; all else as it came.
-fn with_name(params: &RawValue, tool: &str) -> Raw {
-    let Ok(mut object) = Object::from_raw(params) else {
-        // Checked by the doors; a library caller gets the server's own complaint.
-        return params.to_owned();
-    };
-    if object.text("name").as_deref() == Some(tool) {
-        return params.to_owned();
-    }
+/// The params with the server's own name for the tool; all else as it came. `None` where they are no object: doors
+/// have checked that, and a library's caller gets the server's own complaint.
+fn with_name(params: &RawValue, tool: &str) -> Option<Raw> {
+    let mut object = Object::from_raw(params).ok()?;
     object.set("name", raw(tool));
-    if !object.contains("arguments") {
-        object.set("arguments", empty_object());
-    }
-    object.to_raw()
+    Some(object.to_raw())
 }

@@ -57,7 +57,9 @@ impl Wharf {
                 Status::NotStarted | Status::Failed { .. } | Status::Disabled => false,
             };
             if running || same(&instance.entry, entry) {
-                instance.users.insert(session.id.clone());
+                if !instance.users.contains(&session.id) {
+                    instance.users.insert(session.id.clone());
+                }
                 return Some(instance.handle.clone());
             }
         }

@@ -50,7 +50,7 @@ pub(super) fn over_http(
     let (client, id, stop) = (client.clone(), id.clone(), daemon.stop.clone());
     let over = client.session().clone();
     daemon.tasks.spawn(async move {
-        let told = |message| frames.try_send(Frame::Note(message)).is_ok();
+        let told = |message| frames.try_send(Frame::note(message)).is_ok();
         let ended = tokio::select! {
             () = subscription(&client, &id, tools, told) => true,
             () = stop.cancelled() => true,
@@ -59,7 +59,7 @@ pub(super) fn over_http(
         };
         if ended {
             let end = message::result(&id, &subscription_end(&id.to_raw()));
-            frames.send(Frame::Reply(StatusCode::OK, end)).await.ok();
+            frames.send(Frame::reply(StatusCode::OK, end)).await.ok();
         }
     });
     sse(receiver, None)

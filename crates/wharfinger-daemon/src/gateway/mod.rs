@@ -79,10 +79,10 @@ fn admit(
     let known = daemon.wharf.agent(agent);
     let trusted = way == Way::Socket
         || bearer(headers).is_some_and(|token| {
-            daemon.tokens.is(None, token)
-                || known
-                    .as_ref()
-                    .is_ok_and(|agent| daemon.tokens.is(Some(agent), token))
+            known
+                .as_ref()
+                .is_ok_and(|agent| daemon.tokens.is(Some(agent), token))
+                || daemon.tokens.is(None, token)
         });
     if !trusted {
         let challenge = [(header::WWW_AUTHENTICATE, "Bearer realm=\"wharfinger\"")];

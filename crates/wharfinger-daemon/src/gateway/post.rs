@@ -272,7 +272,7 @@ pub(super) fn ask(
     let running = match client.begin(id) {
         Ok(running) => running,
         Err(error) => {
-            let refused = Frame::Reply(StatusCode::OK, message::error(Some(id), &error));
+            let refused = Frame::reply(StatusCode::OK, message::error(Some(id), &error));
             frames.try_send(refused).ok();
             return;
         }
@@ -283,14 +283,14 @@ pub(super) fn ask(
     daemon.tasks.spawn(async move {
         let question =
             Question { client: &client, method: &method, params: params.as_deref(), meta: &meta };
-        let told = |note| drop(frames.try_send(Frame::Note(note)));
+        let told = |note| drop(frames.try_send(Frame::note(note)));
         let answered = tokio::select! {
             answered = question.answer(told) => answered,
             () = running.cancelled.cancelled() => return,
             () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
         };
         drop(running);
-        frames.send(Frame::Reply(StatusCode::OK, reply(&id, answered))).await.ok();
+        frames.send(Frame::reply(StatusCode::OK, reply(&id, answered))).await.ok();
     });
 }
 
@@ -344,7 +344,7 @@ async fn stateless(
     daemon.tasks.spawn(async move {
         let question =
             Question { client: &client, method: &method, params: params.as_deref(), meta: &meta };
-        let told = |note| drop(frames.try_send(Frame::Note(note)));
+        let told = |note| drop(frames.try_send(Frame::note(note)));
         let answered = tokio::select! {
             answered = question.answer(told) => answered,
             // Closing the response takes the request back.
@@ -352,7 +352,7 @@ async fn stateless(
             () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
         };
         let status = answered.as_ref().err().map_or(StatusCode::OK, |e| envelope::status(e.code));
-        frames.send(Frame::Reply(status, reply(&id, answered))).await.ok();
+        frames.send(Frame::reply(status, reply(&id, answered))).await.ok();
     });
     respond(receiver).await
 }
@@ -412,7 +412,7 @@ fn batch(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMap, body: &[u
                 asked = true;
                 let error = ErrorObject::new(odd.code, odd.reason);
                 let reply = message::error(odd.id.as_ref(), &error);
-                frames.try_send(Frame::Reply(StatusCode::OK, reply)).ok();
+                frames.try_send(Frame::reply(StatusCode::OK, reply)).ok();
             }
         }
     }

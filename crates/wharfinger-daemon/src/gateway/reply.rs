@@ -11,12 +11,31 @@ use tokio::time::timeout;
 use wharfinger_wire::message::{self, ErrorObject, Id};
 use wharfinger_wire::server::sse_event;
 
-/// What a request leads to, in order.
-pub(super) enum Frame {
+/// What a request leads to, in order. Boxed, since a channel sets aside room for many of them at once, and most requests
+/// have one.
+pub(super) struct Frame(Box<Kind>);
+
+enum Kind {
     /// A notification that belongs to it.
     Note(Vec<u8>),
     /// The response, with the HTTP status it has if it is all there is.
     Reply(StatusCode, Vec<u8>),
+}
+
+impl Frame {
+    pub(super) fn note(message: Vec<u8>) -> Self {
+        Self(Box::new(Kind::Note(message)))
+    }
+
+    pub(super) fn reply(status: StatusCode, message: Vec<u8>) -> Self {
+        Self(Box::new(Kind::Reply(status, message)))
+    }
+
+    fn message(&self) -> &[u8] {
+        match &*self.0 {
+            Kind::Note(message) | Kind::Reply(_, message) => message,
+        }
+    }
 }
 
 /// Without an answer for this long, a stream is opened, so that nobody between takes the connection for dead.
@@ -27,9 +46,11 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The response to a request whose frames come from `frames`.
 pub(super) async fn respond(mut frames: mpsc::Receiver<Frame>) -> Response {
     match timeout(PATIENCE, frames.recv()).await {
-        // A reply that comes first is all there is: batches are streamed at once.
-        Ok(Some(Frame::Reply(status, reply))) => json(status, reply),
-        Ok(Some(first)) => sse(frames, Some(first)),
+        Ok(Some(Frame(first))) => match *first {
+            // A reply that comes first is all there is: batches are streamed at once.
+            Kind::Reply(status, reply) => json(status, reply),
+            note @ Kind::Note(_) => sse(frames, Some(Frame(Box::new(note)))),
+        },
         // Slow; or cancelled by its client: there is no response, and HTTP needs one all the same.
         Ok(None) | Err(_) => sse(frames, None),
     }
@@ -58,17 +79,15 @@ pub(super) fn sse(frames: mpsc::Receiver<Frame>, first: Option<Frame>) -> Respon
         };
         let mut bytes = vec![];
         match frame {
-            Ok(Some(Frame::Note(message) | Frame::Reply(_, message))) => {
-                sse_event(&mut bytes, None, &message);
-            }
+            Ok(Some(frame)) => sse_event(&mut bytes, None, frame.message()),
             Ok(None) => return None,
             Err(_) => bytes.extend(b": alive\n\n"),
         }
         // What is there already goes out in the same write.
         while bytes.len() < 64 << 10
-            && let Ok(Frame::Note(message) | Frame::Reply(_, message)) = frames.try_recv()
+            && let Ok(frame) = frames.try_recv()
         {
-            sse_event(&mut bytes, None, &message);
+            sse_event(&mut bytes, None, frame.message());
         }
         Some((Ok::<_, Infallible>(Bytes::from(bytes)), (frames, None)))
     };

@@ -46,7 +46,7 @@ pub(super) fn handle(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMa
                 () = told.session().over() => {}
             }
         };
-        let send = |note| frames.try_send(Frame::Note(note)).is_ok();
+        let send = |note| frames.try_send(Frame::note(note)).is_ok();
         stop.run_until_cancelled(tell(&told, send, gone)).await;
         told.streaming.store(false, Ordering::Release);
         told.touch();

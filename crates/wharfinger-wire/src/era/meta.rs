@@ -1,5 +1,7 @@
 //! What a request says about its client.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use super::{
@@ -38,17 +40,17 @@ pub fn with_request_meta(
 const PREFIX: &str = "io.modelcontextprotocol/";
 
 /// The params of a request without what it says about its client. If that was all, there are none.
-pub fn without_request_meta(params: Option<&RawValue>) -> Option<Raw> {
+pub fn without_request_meta(params: Option<&RawValue>) -> Option<Cow<'_, RawValue>> {
     let raw = params?;
     // Most requests have none of it, and that is quickly seen.
     if !raw.get().contains(PREFIX) {
-        return Some(raw.to_owned());
+        return Some(Cow::Borrowed(raw));
     }
     let Ok(mut object) = Object::from_raw(raw) else {
-        return Some(raw.to_owned());
+        return Some(Cow::Borrowed(raw));
     };
     let Some(mut meta) = object.object("_meta") else {
-        return Some(raw.to_owned());
+        return Some(Cow::Borrowed(raw));
     };
     let before = meta.len();
     for key in [
@@ -60,7 +62,7 @@ pub fn without_request_meta(params: Option<&RawValue>) -> Option<Raw> {
         drop(meta.remove(key));
     }
     if meta.len() == before {
-        return Some(raw.to_owned());
+        return Some(Cow::Borrowed(raw));
     }
     if meta.is_empty() {
         drop(object.remove("_meta"));
@@ -68,7 +70,7 @@ pub fn without_request_meta(params: Option<&RawValue>) -> Option<Raw> {
         let meta = meta.to_raw();
         object.set("_meta", meta);
     }
-    (!object.is_empty()).then(|| object.to_raw())
+    (!object.is_empty()).then(|| Cow::Owned(object.to_raw()))
 }
 
 #[cfg(test)]

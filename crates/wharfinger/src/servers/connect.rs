@@ -1,10 +1,12 @@
 //! From a plan to a server that is ready: start, find out its era, shake hands.
 
+use std::borrow::Cow;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -335,19 +337,15 @@ impl Asked<'_> {
 
 impl Live {
     /// Params as this server wants them: with our description where its era needs one.
-    pub(super) fn params(
+    pub(super) fn params<'a>(
         &self,
-        params: Option<&serde_json::value::RawValue>,
+        params: Option<&'a RawValue>,
         log_level: Option<&str>,
-    ) -> Option<Box<serde_json::value::RawValue>> {
+    ) -> Option<Cow<'a, RawValue>> {
         let version: Version = self.description.version;
         if version.is_modern() {
-            Some(era::with_request_meta(
-                params,
-                version,
-                &self.client,
-                log_level,
-            ))
+            let described = era::with_request_meta(params, version, &self.client, log_level);
+            Some(Cow::Owned(described))
         } else {
             era::without_request_meta(params)
         }
