@@ -266,8 +266,8 @@ pub(crate) struct Tools {
 /// goes to standard output, other content as one line each; `--json` prints the whole result. Progress and log
 /// messages go to standard error.
 ///
-/// Arguments are KEY=VALUE. The tool's schema says whether a value is a text: if so it is sent as it stands, else it is
-/// read as JSON where that can be done.
+/// Arguments are KEY=VALUE. Where the tool's schema wants a text, or says nothing, a value is sent as it stands; where it
+/// wants something else, the value is read as JSON.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -391,6 +391,22 @@ pub(crate) struct Man {
 #[derive(Args, Debug)]
 pub(crate) struct Guard {
     pub(crate) owner: String,
+}
+
+/// The name and the command of an `add` whose command does not stand after `--`, so that its options were taken for
+/// ours.
+pub(crate) fn command_without_dashes(words: &[OsString]) -> Option<(String, Vec<String>)> {
+    let words: Vec<String> = words
+        .iter()
+        .filter_map(|word| word.clone().into_string().ok())
+        .collect();
+    let add = words.iter().position(|word| word == "add")?;
+    let (name, command) = words.get(add + 1..)?.split_first()?;
+    let starts = command
+        .first()
+        .is_some_and(|word| !word.starts_with(['-', '{']));
+    (starts && !name.starts_with('-') && !command.iter().any(|word| word == "--"))
+        .then(|| (name.clone(), command.to_vec()))
 }
 
 /// What people type, made what is meant: `add --json BLOCK` announces a block and doesn't ask for JSON output.

@@ -34,6 +34,13 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(cli::understand(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => {
+            let words: Vec<_> = std::env::args_os().skip(1).collect();
+            if error.kind() == clap::error::ErrorKind::UnknownArgument
+                && let Some((name, command)) = cli::command_without_dashes(&words)
+            {
+                let ui = Ui::new(&environment(), false);
+                return ui.fail(commands::nothing_to_run(&name, &command, &[]));
+            }
             // Nobody to read the help: no failure.
             error.print().ok();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));

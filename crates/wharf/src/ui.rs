@@ -349,13 +349,19 @@ fn table(headers: &[&str], rows: &[Vec<String>], limit: usize) -> String {
             .max()
             .unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..headers.len()).map(width).collect();
+    let mut widths: Vec<usize> = (0..headers.len()).map(width).collect();
+    shrink(&mut widths, limit);
     let line = |mut cells: Vec<String>| {
         let last = cells.pop().unwrap_or_default();
-        let padded = cells
-            .iter()
-            .zip(&widths)
-            .map(|(text, width)| format!("{:width$}  ", cell(text)));
+        let padded = cells.iter().zip(&widths).map(|(text, width)| {
+            let text = cell(text);
+            let text = if limit == usize::MAX {
+                text
+            } else {
+                first_line(&text, *width)
+            };
+            format!("{text:width$}  ")
+        });
         let before = padded.collect::<Vec<_>>().concat();
         let left = limit.saturating_sub(before.chars().count()).max(SHORTEST);
         format!("{before}{}", first_line(&cell(&last), left))
@@ -370,9 +376,40 @@ fn table(headers: &[&str], rows: &[Vec<String>], limit: usize) -> String {
     lines.join("\n")
 }
 
+/// Takes from the widest columns what is too much for a line, down to where nothing could be read. The last one is cut
+/// row by row.
+fn shrink(widths: &mut [usize], limit: usize) {
+    let Some((_, widths)) = widths.split_last_mut() else {
+        return;
+    };
+    let total = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len() + SHORTEST;
+    while total(widths) > limit {
+        match widths.iter_mut().max() {
+            Some(widest) if *widest > SHORTEST => *widest -= 1,
+            _ => return,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        let rows = [vec![
+            "a-rather-long-name".repeat(2),
+            "b".repeat(30),
+            "some text".into(),
+        ]];
+        for limit in [60, 80, 100] {
+            let table = table(&["NAME", "OTHER", "TEXT"], &rows, limit);
+            assert!(
+                table.lines().all(|line| line.chars().count() <= limit),
+                "{limit}: {table}"
+            );
+        }
+    }
 
     #[test]
     fn columns_are_as_wide_as_they_need() {

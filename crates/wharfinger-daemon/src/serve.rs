@@ -107,12 +107,7 @@ impl Daemon {
 pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), ServeError> {
     let home = Home::open(&options.home)?;
     let held = home.hold()?;
-    let mut environment = options.environment;
-    if !options.remember_environment {
-        for (name, value) in home.remembered() {
-            environment.entry(name).or_insert(value);
-        }
-    }
+    let environment = host_environment(&home, options.environment, options.remember_environment);
     let settings = Settings::new(home.clone(), environment.clone(), options.run);
     let loaded = settings.load().await?;
     if loaded.has_errors() {
@@ -206,6 +201,26 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     // Closing alone would leave it to a process that is being forked at this moment.
     held.unlock().ok();
     Ok(())
+}
+
+/// What a person's shell has; a client's poorer environment is filled in with what was remembered of that (V18).
+fn host_environment(
+    home: &Home,
+    mut environment: BTreeMap<String, String>,
+    complete: bool,
+) -> BTreeMap<String, String> {
+    if complete {
+        return environment;
+    }
+    for (name, value) in home.remembered() {
+        match environment.get_mut(&name) {
+            // Programs that a person's shell finds are found here too, after the client's own.
+            Some(path) if name == "PATH" => *path = format!("{path}:{value}"),
+            Some(_) => {}
+            None => drop(environment.insert(name, value)),
+        }
+    }
+    environment
 }
 
 async fn bind(listen: SocketAddr) -> Result<TcpListener, ServeError> {

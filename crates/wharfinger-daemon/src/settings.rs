@@ -102,7 +102,7 @@ impl Settings {
         *known = text;
         let change = wharf.change(load(&inputs)).await;
         for problem in &change.problems {
-            tracing::warn!("{}", wharf.redactor().text(&problem.to_string()));
+            tracing::warn!("{}", wharf.redactor().text(&problem.text()));
         }
         tracing::info!("settings.json was changed and is in force");
         Ok(())

@@ -24,7 +24,7 @@ pub enum AgentError {
         near: Option<String>,
     },
     /// `default` stays.
-    #[error("the agent `default` can't be removed")]
+    #[error("the agent `default` can't be removed, since it is the one meant where none is named")]
     Default,
     /// The database failed.
     #[error(transparent)]

@@ -89,6 +89,17 @@ impl Wharf {
         Some(handle)
     }
 
+    /// Whether a process of this agent runs that was started from another entry.
+    pub(crate) fn is_outdated(&self, entry: &ServerEntry, agent: &AgentName) -> bool {
+        let instances = lock(&self.0.instances);
+        instances.iter().any(|(place, instance)| {
+            place.server == entry.name
+                && place.agent == *agent
+                && matches!(instance.handle.status(), Status::Running { .. })
+                && !same(&instance.entry, entry)
+        })
+    }
+
     /// Instances that a session has used.
     pub(crate) fn used_by(&self, session: &SessionId) -> Vec<ServerHandle> {
         let instances = lock(&self.0.instances);
@@ -122,6 +133,27 @@ impl Wharf {
     /// Stops a server's instances, of one agent or of all, and waits until they are gone.
     pub async fn stop_server(&self, server: &str, agent: Option<&AgentName>) {
         stop_all(self.handles(server, agent)).await;
+    }
+
+    /// Stops those instances of a server that were started from another entry and have no call in flight, so that the
+    /// next call uses the one in force.
+    pub async fn renew_server(&self, server: &str) {
+        let config = self.config();
+        let Some(entry) = config.server(server) else {
+            return;
+        };
+        let outdated = {
+            let instances = lock(&self.0.instances);
+            let outdated = instances.iter().filter(|(place, instance)| {
+                place.server == entry.name
+                    && !instance.handle.is_busy()
+                    && !same(&instance.entry, entry)
+            });
+            outdated
+                .map(|(_, instance)| instance.handle.clone())
+                .collect()
+        };
+        stop_all(outdated).await;
     }
 
     /// Stops a server's instances and forgets them.

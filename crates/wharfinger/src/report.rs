@@ -6,7 +6,9 @@ use serde::Serialize;
 use wharfinger_wire::json::{Object, string};
 
 use crate::discover::{Found, Known};
-use crate::model::{AgentName, Declared, ServerEntry, Source, Status, Transport, nearest};
+use crate::model::{
+    AgentName, Declared, ServerEntry, Severity, Source, Status, Transport, nearest,
+};
 use crate::wharf::Wharf;
 
 /// A server at a glance.
@@ -89,7 +91,7 @@ impl Wharf {
             .map(|entry| self.report(entry, agent))
             .collect();
         for (name, source, problem) in &config.broken {
-            let error = self.redactor().text(&problem.to_string()).into_owned();
+            let error = self.redactor().text(&problem.text()).into_owned();
             match reports
                 .iter_mut()
                 .find(|report| report.name == name.as_str())
@@ -139,9 +141,7 @@ impl Wharf {
                 .as_ref()
                 .map(|known| tools(known, &redactor))
                 .unwrap_or_default(),
-            warnings: known
-                .map(|known| known.listing.warnings.clone())
-                .unwrap_or_default(),
+            warnings: self.warnings(name, known.as_deref()),
             stderr_tail: stderr
                 .iter()
                 .map(|line| redactor.text(line).into_owned())
@@ -152,6 +152,25 @@ impl Wharf {
             },
             report,
         })
+    }
+
+    /// What is odd about its entry and about its list.
+    fn warnings(&self, name: &str, known: Option<&Known>) -> Vec<String> {
+        let problems = self.problems();
+        let own = problems.iter().filter(|problem| {
+            let of = |section: &str| {
+                let rest = problem.key.strip_prefix(section);
+                let rest = rest.and_then(|rest| rest.strip_prefix(name));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            problem.severity == Severity::Warning && (of("mcpServers.") || of("mcp.servers."))
+        });
+        let listed = known
+            .map(|known| known.listing.warnings.clone())
+            .unwrap_or_default();
+        let redactor = self.redactor();
+        let entry = own.map(|problem| redactor.text(&problem.text()).into_owned());
+        entry.chain(listed).collect()
     }
 
     /// Why a server's tools are missing, for those that are switched on.
@@ -277,11 +296,15 @@ impl Wharf {
     fn report(&self, entry: &ServerEntry, agent: &AgentName) -> Report {
         let status = self.status(entry, agent);
         let redactor = self.redactor();
+        let mut words = status.to_string();
+        if self.is_outdated(entry, agent) {
+            words.push_str(" with an older configuration; a restart applies the new one");
+        }
         Report {
             name: entry.name.to_string(),
             source: entry.source,
             enabled: entry.enabled,
-            status_text: redactor.text(&status.to_string()).into_owned(),
+            status_text: redactor.text(&words).into_owned(),
             status,
             tools: self.known(entry).map(|known| known.listing.tools.len()),
             command: redactor.text(&command_line(&entry.transport)).into_owned(),

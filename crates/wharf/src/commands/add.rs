@@ -134,7 +134,7 @@ fn options(add: &Add, entry: &mut Map<String, Value>) {
 }
 
 /// What was probably meant, as a command.
-fn nothing_to_run(name: &str, words: &[String], command: &[String]) -> Failure {
+pub(crate) fn nothing_to_run(name: &str, words: &[String], command: &[String]) -> Failure {
     let words: Vec<String> = words
         .iter()
         .chain(command)

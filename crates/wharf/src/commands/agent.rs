@@ -155,6 +155,7 @@ fn how_to_connect(
          command {command}\n\
          \n\
          Claude Code:\n  claude mcp add wharf -- {command}\n\
+         Codex:\n  codex mcp add wharf -- {command}\n\
          \n\
          Clients that start a command:\n{own}\n\
          \n\

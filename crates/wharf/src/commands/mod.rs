@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Builder;
 
+pub(crate) use self::add::nothing_to_run;
 use self::server::Verb;
 use crate::World;
 use crate::cli::Command;

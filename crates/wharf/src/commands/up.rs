@@ -166,7 +166,10 @@ fn refused(world: &World, error: ServeError, background: bool) -> Result<(), Fai
         ServeError::Home(HomeError::Held { .. }) => Err(Failure::failed(error.to_string())
             .hint("`wharf status` tells about it, `wharf stop` stops it")),
         ServeError::Listen { .. } => Err(Failure::failed(error.to_string()).hint(
-            "another program may use that port: choose one with `--listen`, or `daemon.listen` in config.json",
+            format!(
+                "another program, or the daemon of another home, may use that port: choose one for {} with `--listen`, or `daemon.listen` in config.json",
+                world.paths.home().display()
+            ),
         )),
         ServeError::Home(_) | ServeError::Open(_) | ServeError::Guard(_) => {
             Err(Failure::failed(error.to_string()))
@@ -267,6 +270,11 @@ async fn start(world: &World, up: &Up) -> Result<(), Failure> {
     levels(world, up)?;
     let client = world.paths.client();
     if client.is_running().await {
+        if up.listen.is_some() {
+            let home = world.paths.home().display();
+            return Err(Failure::failed(format!("a daemon runs for {home} already"))
+                .hint("`wharf status` tells about it, `wharf stop` stops it"));
+        }
         return listening(world, up).await;
     }
     let log = open_log(world)?;

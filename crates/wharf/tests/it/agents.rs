@@ -48,7 +48,7 @@ fn agents_come_and_go() {
     ");
     assert_snapshot!(wharf.run(&["agent", "remove", "default"]), @"
     $ wharf agent remove default
-    ! error: the agent `default` can't be removed
+    ! error: the agent `default` can't be removed, since it is the one meant where none is named
     [exit 1]
     ");
 }
@@ -68,6 +68,8 @@ fn an_endpoint_tells_how_to_connect() {
 
     Claude Code:
       claude mcp add wharf -- [WHARF] --home [HOME] stdio --agent default
+    Codex:
+      codex mcp add wharf -- [WHARF] --home [HOME] stdio --agent default
 
     Clients that start a command:
     {

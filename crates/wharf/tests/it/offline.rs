@@ -273,3 +273,14 @@ fn v7_the_home_is_moved_by_its_variable() {
         "/given",
     );
 }
+
+#[test]
+fn a_command_that_does_not_stand_after_dashes_is_told_where_it_belongs() {
+    let wharf = Wharf::new();
+    assert_snapshot!(wharf.run(&["add", "foo", "npx", "-y", "bar"]), @"
+    $ wharf add foo npx -y bar
+    ! error: the command of `foo` must stand after `--`
+    ! hint: `wharf add foo -- npx -y bar`
+    [exit 2]
+    ");
+}

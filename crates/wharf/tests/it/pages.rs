@@ -67,8 +67,8 @@ fn help_is_documentation() {
     text of the result goes to standard output, other content as one line each; `--json` prints the
     whole result. Progress and log messages go to standard error.
 
-    Arguments are KEY=VALUE. The tool's schema says whether a value is a text: if so it is sent as it
-    stands, else it is read as JSON where that can be done.
+    Arguments are KEY=VALUE. Where the tool's schema wants a text, or says nothing, a value is sent as
+    it stands; where it wants something else, the value is read as JSON.
 
     Usage: wharf call [OPTIONS] <TOOL> [KEY=VALUE]...
 

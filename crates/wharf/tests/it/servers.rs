@@ -47,7 +47,7 @@ fn a_server_is_added_listed_and_shown() {
     assert_snapshot!(wharf.run_with_input(&["add", "-", "--prefix=two_"], &block), @"
     $ wharf add - --prefix=two_
     added two, 5 tools
-    ! warning: two.autoApprove: unknown member, kept but not used
+    ! warning: mcpServers.two.autoApprove: unknown member, kept but not used
     ");
     let entry = format!("{{\"command\": \"{fake}\"}}");
     assert_snapshot!(wharf.run(&["add", "three", &entry, "--disabled"]), @r#"

@@ -123,16 +123,19 @@ pub(crate) async fn add(
         .map(|server| server.entry.name.clone())
         .collect();
     let (changing, written) = (daemon.clone(), pasted.clone());
-    uninterrupted(&daemon, async move {
+    let change = uninterrupted(&daemon, async move {
         let edit = |text: &str| {
             written.iter().try_fold(text.to_owned(), |text, server| {
                 config::set(&text, &server.entry.name, &server.json)
             })
         };
-        changing.settings.edit(&changing.wharf, edit).await?;
-        Ok(())
+        Ok(changing.settings.edit(&changing.wharf, edit).await?)
     })
     .await?;
+    // Who replaces an entry means it to be used.
+    for name in &names {
+        daemon.wharf.renew_server(name.as_str()).await;
+    }
     let mut asking = tokio::task::JoinSet::new();
     for (index, server) in pasted
         .iter()
@@ -156,10 +159,15 @@ pub(crate) async fn add(
             Err(error) => servers[index].error = Some(error),
         }
     }
-    let problems = pasted
-        .into_iter()
-        .flat_map(|server| server.problems)
-        .collect();
+    // Of the daemon's own view: a variable may be set in the shell and not here.
+    let own = |problem: &Problem| {
+        names.iter().any(|name| {
+            let rest = problem.key.strip_prefix("mcpServers.");
+            let rest = rest.and_then(|rest| rest.strip_prefix(name.as_str()));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+    };
+    let problems = change.problems.into_iter().filter(own).collect();
     Ok(Json(AddedServers { servers, problems }))
 }
 

@@ -207,12 +207,21 @@ async fn v18_certificate_and_registry_variables_of_a_person_are_remembered_for_o
     assert_eq!(seen["NODE_EXTRA_CA_CERTS"], "/certs.pem");
     assert!(seen["PRIVATE_THING"].is_null() && seen["OPENAI_API_KEY"].is_null());
     let kept: serde_json::Value = serde_json::from_str(&home.read("environment.json")).unwrap();
-    assert_eq!(kept, json!({ "NODE_EXTRA_CA_CERTS": "/certs.pem" }));
+    let expect = json!({ "NODE_EXTRA_CA_CERTS": "/certs.pem", "PATH": seen["PATH"] });
+    assert_eq!(kept, expect);
     // Started by a client, from nothing.
     let mut second = options(path.clone());
     second.environment.clear();
+    second
+        .environment
+        .insert("PATH".into(), "/clients/own".into());
     let (home, seen) = variables(home, second).await;
     assert_eq!(seen["NODE_EXTRA_CA_CERTS"], "/certs.pem");
+    let path_of_both = format!("/clients/own:{}", expect["PATH"].as_str().unwrap());
+    assert_eq!(
+        seen["PATH"], path_of_both,
+        "programs that a person's shell finds are found"
+    );
     // What the client has itself is better, and is not remembered.
     let mut third = options(path.clone());
     third

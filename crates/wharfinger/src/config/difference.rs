@@ -79,6 +79,7 @@ mod tests {
             "\n\"c\":{\"command\":\"x\"},\"a\":{\"command\":\"y\"},\"d\":{\"command\":\"x\"}",
         );
         let name = |text| ServerName::new(text).unwrap();
+        assert!(!difference(&from, &to).is_empty());
         assert_eq!(
             difference(&from, &to),
             Difference {

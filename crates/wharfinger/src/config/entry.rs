@@ -6,7 +6,7 @@ use super::reader::{Manners, Members, error, warning};
 use super::tree::Node;
 use crate::model::expand;
 use crate::model::{
-    Place, Problem, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport,
+    Place, Problem, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport, is_blocked,
 };
 
 /// A field of an entry, for help, the reference page and complaints.
@@ -162,6 +162,10 @@ pub(super) fn read(
     }
     let transport = transport(&mut members);
     let env = members.variables("env");
+    for (name, _, place) in env.iter().filter(|(name, ..)| is_blocked(name)) {
+        let message = "no server may have this variable, so it is left out".to_owned();
+        members.warn(&format!("env.{name}"), place, message);
+    }
     let tool_prefix = members.text("toolPrefix");
     if let Some((prefix, place)) = &tool_prefix
         && let Some(why) = wrong_prefix(prefix)

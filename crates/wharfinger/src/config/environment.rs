@@ -168,10 +168,27 @@ mod tests {
     }
 
     #[test]
+    fn v4_only_names_of_variables_keep_their_case() {
+        check(
+            r#"{"mcp":{"servers":{"env":{"command":"a","env":{"K":"v"}}}}}"#,
+            &[
+                ("MCP__SERVERS__ENV__COMMAND", "b"),
+                ("Mcp__Servers__env__Env__k", "lower"),
+            ],
+            r#"{"mcp":{"servers":{"env":{"command":"b","env":{"K":"v","k":"lower"}}}}}"#,
+        );
+    }
+
+    #[test]
     fn gaps_and_odd_names_do_no_harm() {
         check(
             "",
-            &[("Mcp____x", "1"), ("mcp__", "2"), ("__mcp", "3")],
+            &[
+                ("Mcp____x", "1"),
+                ("mcp__", "2"),
+                ("__mcp", "3"),
+                ("daemon", "4"),
+            ],
             "{}",
         );
         check(

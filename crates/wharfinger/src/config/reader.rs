@@ -135,20 +135,13 @@ impl<'a> Members<'a> {
             Some(value) if value > 0.0 || (zero_allowed && value == 0.0) => {
                 Some(Duration::from_secs_f64(value))
             }
-            Some(_) if zero_allowed => {
-                self.expected(node, name, "0 (never) or more seconds");
-                None
-            }
             _ => {
-                self.expected(
-                    node,
-                    name,
-                    if zero_allowed {
-                        "0 (never) or more seconds"
-                    } else {
-                        "more than 0 seconds"
-                    },
-                );
+                let what = if zero_allowed {
+                    "a number of seconds, 0 (never) or more"
+                } else {
+                    "a number of seconds above 0"
+                };
+                self.expected(node, name, what);
                 None
             }
         }

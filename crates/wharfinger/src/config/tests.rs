@@ -268,23 +268,23 @@ fn v21_v22_v23_what_a_field_may_not_be() {
     );
     check(
         r#""command": "x", "startupTimeoutSeconds": 0"#,
-        ".startupTimeoutSeconds: must be more than 0 seconds, not 0",
+        ".startupTimeoutSeconds: must be a number of seconds above 0, not 0",
     );
     check(
         r#""command": "x", "callTimeoutSeconds": -1"#,
-        ".callTimeoutSeconds: must be more than 0 seconds, not -1",
+        ".callTimeoutSeconds: must be a number of seconds above 0, not -1",
     );
     check(
         r#""command": "x", "callTimeoutSeconds": "5""#,
-        ".callTimeoutSeconds: must be more than 0 seconds, not \"5\"",
+        ".callTimeoutSeconds: must be a number of seconds above 0, not \"5\"",
     );
     check(
         r#""command": "x", "callTimeoutSeconds": 1e400"#,
-        ".callTimeoutSeconds: must be more than 0 seconds, not 1e400",
+        ".callTimeoutSeconds: must be a number of seconds above 0, not 1e400",
     );
     check(
         r#""command": "x", "idleTimeoutSeconds": -1"#,
-        ".idleTimeoutSeconds: must be 0 (never) or more seconds, not -1",
+        ".idleTimeoutSeconds: must be a number of seconds, 0 (never) or more, not -1",
     );
     check(
         r#""command": "x", "stderrLevel": "Warn""#,
@@ -522,4 +522,105 @@ fn v31_configured_values_beat_variables() {
         ),
         ("webkit", None)
     );
+}
+
+#[test]
+fn a197_a_variable_that_no_server_may_have_is_a_warning() {
+    let (entry, problems) =
+        entry(r#""command": "x", "env": {"LD_PRELOAD": "/x", "node_options": null, "FINE": "1"}"#);
+    assert!(entry.is_some());
+    assert_eq!(
+        problems,
+        [
+            "warning: settings.json:1: mcpServers.s.env.LD_PRELOAD: no server may have this variable, so it is left out",
+            "warning: settings.json:1: mcpServers.s.env.node_options: no server may have this variable, so it is left out",
+        ]
+    );
+}
+
+#[test]
+fn a_prefix_leaves_room_for_the_tools_name() {
+    let with = |length: usize| {
+        entry(&format!(
+            r#""command": "x", "toolPrefix": "{}""#,
+            "p".repeat(length)
+        ))
+    };
+    assert_eq!(with(40).1, Vec::<String>::new());
+    let problem = &with(41).1[0];
+    assert!(
+        problem.contains("must leave room for the tool's name, 40 characters at most"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn what_is_missing_depends_on_what_kind_it_is() {
+    let needs = |members: &str| entry(members).1.remove(0);
+    assert!(needs(r#""type": "stdio""#).ends_with("`command` is required"));
+    assert!(needs(r#""type": "sse""#).ends_with("`url` is required"));
+    assert!(needs("").ends_with("`command` is required"));
+}
+
+#[test]
+fn the_host_section_has_no_foreign_member() {
+    let loaded = load(&inputs(
+        r#"{"mcp": {"servers": {"a": {"command": "x", "disabled": true}}}}"#,
+        "",
+        &[],
+    ));
+    assert_eq!(
+        problems(&loaded).len(),
+        1,
+        "`disabled` is other programs' word, and refused there"
+    );
+    let (entry, _) = entry(r#""command": "x", "enabled": true, "disabled": true"#);
+    assert!(entry.unwrap().enabled, "our own word counts");
+}
+
+#[test]
+fn null_and_an_empty_variable_count_as_unset() {
+    let nulls = FIELDS.iter().filter(|field| field.name != "command");
+    let nulls: Vec<String> = nulls
+        .map(|field| format!("\"{}\": null", field.name))
+        .collect();
+    let (plain, problems) = entry(r#""command": "x""#);
+    assert_eq!(problems, Vec::<String>::new());
+    assert_eq!(
+        entry(&format!(r#""command": "x", {}"#, nulls.join(", "))),
+        (plain, problems)
+    );
+    let unset = |key: &str| (format!("Mcp__Servers__a__{key}"), String::new());
+    let keys = [
+        "Enabled",
+        "Parallel",
+        "StartupTimeoutSeconds",
+        "IdleTimeoutSeconds",
+        "Cwd",
+    ];
+    let mut inputs = inputs(
+        r#"{"mcp": {"servers": {"a": {"command": "x"}}}, "daemon": {"maxTools": null}}"#,
+        "",
+        &[],
+    );
+    let with_nothing = load(&inputs).config;
+    inputs.environment = keys.map(unset).into_iter().collect();
+    let loaded = load(&inputs);
+    assert_eq!(self::problems(&loaded), Vec::<String>::new());
+    assert!(difference(&with_nothing, &loaded.config).is_empty());
+}
+
+#[test]
+fn v4_a_variable_that_is_no_number_is_refused() {
+    let refused = |value: &str| {
+        let variable = ("Mcp__Servers__a__CallTimeoutSeconds", value);
+        let loaded = load(&inputs(
+            r#"{"mcp": {"servers": {"a": {"command": "x"}}}}"#,
+            "",
+            &[variable],
+        ));
+        loaded.has_errors()
+    };
+    assert!(!refused("5") && !refused(" 5 ") && !refused("0.5"));
+    assert!(refused("five") && refused("inf") && refused("1e10") && refused("0") && refused("-1"));
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::is_blocked;
+
 /// Host variables every server inherits (V18); a `*` at the end stands for any text.
 pub const INHERITED: &[&str] = &[
     "HOME",
@@ -57,30 +59,6 @@ pub const REGISTRY: &[&str] = &[
     "UV_SYSTEM_CERTS",
 ];
 
-/// Variables no server may be given, by inheritance or by its entry (A197, A198): they make a program run other code.
-pub const BLOCKED: &[&str] = &[
-    "BASH_ENV",
-    "DYLD_INSERT_LIBRARIES",
-    "DYLD_LIBRARY_PATH",
-    "ELECTRON_RUN_AS_NODE",
-    "ENV",
-    "GCONV_PATH",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-];
-
-/// Whether a variable may never reach a server. Case does not count.
-pub fn is_blocked(name: &str) -> bool {
-    BLOCKED
-        .iter()
-        .any(|blocked| blocked.eq_ignore_ascii_case(name))
-}
-
 /// What of the host's environment servers inherit.
 #[derive(Clone, Debug, Default)]
 pub struct Inherit {
@@ -115,10 +93,12 @@ impl Inherit {
             .map(|(_, value)| value)
     }
 
-    /// The certificate, proxy and registry variables that hold no password, for a later start (V18).
+    /// `PATH`, and the certificate, proxy and registry variables that hold no password, for a later start (V18).
     pub fn registry(&self) -> BTreeMap<String, String> {
         let kept = self.host.iter().filter(|(name, value)| {
-            listed(REGISTRY, name) && !self.secret.matches(name) && !has_password(value)
+            (listed(REGISTRY, name) || *name == "PATH")
+                && !self.secret.matches(name)
+                && !has_password(value)
         });
         kept.map(|(name, value)| (name.clone(), value.clone()))
             .collect()
@@ -232,6 +212,9 @@ mod tests {
             ("npm_config__authtoken_TOKEN", "x"),
         ]);
         let kept: Vec<String> = all.registry().into_keys().collect();
-        assert_eq!(kept, ["HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "PIP_INDEX_URL"]);
+        assert_eq!(
+            kept,
+            ["HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "PATH", "PIP_INDEX_URL"]
+        );
     }
 }

@@ -9,7 +9,7 @@ mod process;
 mod spawn;
 mod tree;
 
-pub use environment::{BLOCKED, INHERITED, Inherit, REGISTRY, is_blocked};
+pub use environment::{INHERITED, Inherit, REGISTRY};
 pub use guard::{Guard, GuardError};
 pub use process::{Grace, Process};
 pub use spawn::{Launched, Plan, Request, SpawnError, plan, spawn};

@@ -7,11 +7,11 @@ use std::process::Stdio;
 
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
-use super::environment::{Inherit, is_blocked};
+use super::environment::Inherit;
 use super::process::Process;
 use super::tree::{INSTANCE, OWNER, Owner};
 use crate::model::expand;
-use crate::model::{Secret, ServerEntry, Transport};
+use crate::model::{Secret, ServerEntry, Transport, is_blocked};
 
 /// What a start is made from.
 #[derive(Clone, Copy, Debug)]

@@ -190,3 +190,27 @@ pub struct KnownName {
     /// What agents see.
     pub exposed: String,
 }
+
+/// Variables no server may be given, by inheritance or by its entry (A197, A198): they make a program run other code.
+pub const BLOCKED: &[&str] = &[
+    "BASH_ENV",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "ELECTRON_RUN_AS_NODE",
+    "ENV",
+    "GCONV_PATH",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+];
+
+/// Whether a variable may never reach a server. Case does not count.
+pub fn is_blocked(name: &str) -> bool {
+    BLOCKED
+        .iter()
+        .any(|blocked| blocked.eq_ignore_ascii_case(name))
+}

@@ -11,8 +11,8 @@ mod status;
 
 pub use declared::Declared;
 pub use entry::{
-    EffectivePolicy, KnownName, OnClash, Profile, Restart, Scope, ServerEntry, Source, StartMode,
-    StderrLevel, Transport,
+    BLOCKED, EffectivePolicy, KnownName, OnClash, Profile, Restart, Scope, ServerEntry, Source,
+    StartMode, StderrLevel, Transport, is_blocked,
 };
 pub use limits::Limits;
 pub use names::{AgentName, NameError, ServerName, SessionId, ToolName, nearest};

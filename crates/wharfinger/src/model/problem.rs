@@ -73,6 +73,18 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+impl Problem {
+    /// Place, key and message, for where its severity is told otherwise.
+    pub fn text(&self) -> String {
+        let hint = self
+            .hint
+            .as_ref()
+            .map(|hint| format!(" ({hint})"))
+            .unwrap_or_default();
+        format!("{}: {}: {}{hint}", self.place, self.key, self.message)
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {

@@ -86,7 +86,7 @@ pub enum CallError {
         server: ServerName,
     },
     /// It took too long and was told to cancel; it still runs (V64).
-    #[error("{server}: the call took longer than {} s and was cancelled", .limit.as_secs_f64())]
+    #[error("{server}: the call took longer than {} s (callTimeoutSeconds) and was cancelled", .limit.as_secs_f64())]
     TimedOut {
         /// Which.
         server: ServerName,

@@ -200,7 +200,7 @@ async fn v64_a_call_that_takes_too_long_is_cancelled_and_the_process_stays() {
     let said = say(&session, "pid", json!({})).await;
     assert_eq!(
         said,
-        "refused: s: the call took longer than 0.3 s and was cancelled"
+        "refused: s: the call took longer than 0.3 s (callTimeoutSeconds) and was cancelled"
     );
     poll_until("the server to be told", tokio::time::sleep, || {
         !yard.home.lines("cancelled").is_empty()
@@ -410,7 +410,7 @@ async fn answers_under_a_wrong_id_time_out() {
     let said = say(&yard.session("s"), "work", json!({})).await;
     assert_eq!(
         said,
-        "refused: s: the call took longer than 0.3 s and was cancelled"
+        "refused: s: the call took longer than 0.3 s (callTimeoutSeconds) and was cancelled"
     );
     yard.close().await;
 }

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use wharfinger::config::{Config, FIELDS, SETTINGS};
-use wharfinger::launch::{BLOCKED, INHERITED, REGISTRY};
+use wharfinger::launch::{INHERITED, REGISTRY};
+use wharfinger::model::BLOCKED;
 
 const HEAD: &str = "\
 # Configuration

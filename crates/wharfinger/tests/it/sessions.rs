@@ -55,8 +55,18 @@ async fn c26_a_running_instance_keeps_its_configuration_until_it_stops() {
     assert_eq!(say(&session, "work", json!({})).await, "old");
     change(&yard, json!({ "s": fake(&["say=new"], json!({})) })).await;
     assert_eq!(say(&session, "work", json!({})).await, "old");
+    let words = |yard: &Yard| yard.wharf.reports(session.agent()).remove(0).status_text;
+    assert_eq!(
+        words(&yard),
+        "running with an older configuration; a restart applies the new one"
+    );
     yard.wharf.stop_server("s", None).await;
     assert_eq!(say(&session, "work", json!({})).await, "new");
+    assert_eq!(words(&yard), "running");
+    // Who replaces an entry means it to be used.
+    change(&yard, json!({ "s": fake(&["say=newer"], json!({})) })).await;
+    yard.wharf.renew_server("s").await;
+    assert_eq!(say(&session, "work", json!({})).await, "newer");
     yard.close().await;
 }
 
