@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::json;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use wharfinger_wire::era::Version;
 use wharfinger_wire::json::{array, raw};
 
@@ -27,8 +27,8 @@ pub(crate) type Discoveries = HashMap<(ServerName, u64), Discovery>;
 /// One server's state of knowledge. Everybody who asks waits for the same attempt (V52).
 pub(crate) struct Discovery {
     /// Of the entry that is known; a list of an instance that was made from another one is not taken.
-    key: String,
-    state: watch::Sender<Found>,
+    pub(crate) key: String,
+    pub(crate) state: watch::Sender<Found>,
 }
 
 /// What is known.
@@ -51,15 +51,7 @@ pub(crate) struct Known {
     /// `capabilities`, `info` and `instructions`, as an object.
     pub(crate) description: Box<RawValue>,
     /// The list as text, to see whether another one is the same.
-    tools: String,
-}
-
-/// A list that a running server gave.
-pub(crate) struct Update {
-    pub(crate) server: ServerName,
-    pub(crate) declared: Declared,
-    pub(crate) key: String,
-    pub(crate) discovered: Discovered,
+    pub(crate) tools: String,
 }
 
 /// The hash by which discoveries are kept: everything of the entry that decides what runs, and what is declared.
@@ -138,12 +130,12 @@ async fn stored(
 }
 
 /// Lists go to every client and into the database, so secrets leave them at the entrance.
-fn clean(wharf: &Wharf, value: Box<RawValue>) -> Box<RawValue> {
+pub(crate) fn clean(wharf: &Wharf, value: Box<RawValue>) -> Box<RawValue> {
     wharf.redactor().json(&value).unwrap_or(value)
 }
 
 /// The tools of a server as one list.
-fn joined(discovered: &Discovered) -> Box<RawValue> {
+pub(crate) fn joined(discovered: &Discovered) -> Box<RawValue> {
     let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
     RawValue::from_string(format!("[{}]", texts.join(","))).expect("tools are JSON")
 }
@@ -367,7 +359,7 @@ async fn attempt(
 }
 
 /// Publishes what is known, and that lists are others now, in one step: who is woken by the one must see the other.
-fn settle(wharf: &Wharf, state: &watch::Sender<Found>, found: Found) {
+pub(crate) fn settle(wharf: &Wharf, state: &watch::Sender<Found>, found: Found) {
     state.send_modify(|known| {
         *known = found;
         wharf.changed();
@@ -428,7 +420,7 @@ pub(crate) fn spec(
     })
 }
 
-async fn keep_discovered(
+pub(crate) async fn keep_discovered(
     wharf: &Wharf,
     entry: &ServerEntry,
     key: &str,
@@ -460,60 +452,6 @@ async fn keep_discovered(
         tracing::warn!(server = %entry.name, "its tools could not be kept: {error}");
     }
     named(wharf, entry, version, description, &tools).await
-}
-
-/// Takes the lists that running servers give, one after the other, and keeps those that are new.
-pub(crate) async fn keep(wharf: Weak<Inner>, mut updates: mpsc::Receiver<Update>) {
-    let Some(stop) = wharf.upgrade().map(|wharf| wharf.context.stop.clone()) else {
-        return;
-    };
-    while let Some(Some(update)) = stop.run_until_cancelled(updates.recv()).await {
-        let Some(wharf) = wharf.upgrade().map(Wharf) else {
-            return;
-        };
-        if let Err(error) = refresh(&wharf, update).await {
-            tracing::warn!("a changed list of tools could not be kept: {error}");
-        }
-    }
-}
-
-async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
-    let Update {
-        server,
-        declared,
-        key,
-        discovered,
-    } = update;
-    let config = wharf.config();
-    // An instance that outlives its entry tells nothing about the new one.
-    let Some(entry) = config.server(server.as_str()) else {
-        return Ok(());
-    };
-    let state = {
-        let discoveries = lock(&wharf.0.discoveries);
-        discoveries
-            .get(&(server.clone(), declared.key()))
-            .filter(|known| known.key == key)
-            .map(|discovery| discovery.state.clone())
-    };
-    let Some(state) = state else { return Ok(()) };
-    let listed = clean(wharf, joined(&discovered));
-    let same = match &*state.borrow() {
-        Found::Known(known) => known.tools == listed.get(),
-        Found::Asking | Found::Failed { .. } => false,
-    };
-    if same {
-        return Ok(());
-    }
-    let known = keep_discovered(wharf, entry, &key, &discovered).await?;
-    let tools = known.listing.tools.len();
-    tracing::info!(%server, tools, "its tools changed");
-    settle(wharf, &state, Found::Known(Arc::new(known)));
-    wharf
-        .0
-        .events
-        .tell(EventKind::ToolsChanged { server, tools });
-    Ok(())
 }
 
 /// Hears a discovery: only its log lines matter.

@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use crate::discover::{Found, Update, key, spec};
+use crate::discover::{Found, key, spec};
 use crate::journal::EventKind;
 use crate::model::{AgentName, Declared, Scope, ServerEntry, ServerName, SessionId, Status};
+use crate::refresh::Update;
 use crate::servers::{Audience, Note, ServerHandle};
 use crate::session::SessionState;
 use crate::wharf::{Inner, Wharf, lock};

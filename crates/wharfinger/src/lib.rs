@@ -37,6 +37,7 @@ pub mod launch;
 mod log;
 pub mod model;
 pub mod policy;
+mod refresh;
 mod report;
 pub mod servers;
 mod session;

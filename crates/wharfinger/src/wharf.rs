@@ -14,12 +14,13 @@ use wharfinger_wire::json::raw;
 use crate::agents;
 use crate::catalog::Catalog;
 use crate::config::{Config, Loaded};
-use crate::discover::{self, Discoveries, Update};
+use crate::discover::{self, Discoveries};
 use crate::instances::Instances;
 use crate::journal::{Events, Store, StoreError};
 use crate::launch::{self, Inherit, Owner};
 use crate::log::Pace;
 use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
+use crate::refresh::{self, Update};
 use crate::servers::{Context, Lines};
 use crate::session::SessionState;
 use crate::vault::{self, Redactor, SecretNames};
@@ -162,7 +163,7 @@ impl Wharf {
         };
         agents::load(&wharf).await.map_err(failed)?;
         discover::recall(&wharf).await.map_err(failed)?;
-        let keeper = discover::keep(Arc::downgrade(&wharf.0), inbox);
+        let keeper = refresh::keep(Arc::downgrade(&wharf.0), inbox);
         wharf.0.context.tasks.spawn(keeper);
         Ok(wharf)
     }
