@@ -133,7 +133,13 @@ async fn v53_every_way_to_fail_has_its_reason() {
             "it exited (code 7) before it was ready",
         ),
     ] {
-        let entry = fake(&[mode], json!({ "startupTimeoutSeconds": 1 }));
+        // Only those that never answer are to run into their limit.
+        let limit = if expect.starts_with("it was not ready") {
+            1
+        } else {
+            20
+        };
+        let entry = fake(&[mode], json!({ "startupTimeoutSeconds": limit }));
         let config = json!({ "daemon": { "exitWaitSeconds": 0.3, "termWaitSeconds": 0.3, "probeWaitSeconds": 0.2 } });
         let yard = Yard::with_config(json!({ "s": entry }), config).await;
         let error = yard.wharf.discover("s").await.unwrap_err();
@@ -461,7 +467,7 @@ async fn v20_secrets_leave_neither_by_lists_nor_into_the_database() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_start_has_all_of_its_time() {
-    let entry = fake(&["slow-init=1.2"], json!({ "startupTimeoutSeconds": 2 }));
+    let entry = fake(&["slow-init=2.4"], json!({ "startupTimeoutSeconds": 4 }));
     let yard = Yard::with_config(
         json!({ "s": entry }),
         json!({ "daemon": { "probeWaitSeconds": 0.1 } }),

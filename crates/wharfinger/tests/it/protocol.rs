@@ -5,8 +5,10 @@ use wharfinger_testkit::Home;
 
 use crate::yard::{Yard, fake, host, names, say, starts};
 
-fn probe() -> serde_json::Value {
-    json!({ "daemon": { "exitWaitSeconds": 0.3, "termWaitSeconds": 0.3, "probeWaitSeconds": 0.3 } })
+/// How long the question may stay unanswered. Only for a server that never answers it is that to be short.
+fn probe(silent: bool) -> serde_json::Value {
+    let wait = if silent { 0.3 } else { 15.0 };
+    json!({ "daemon": { "exitWaitSeconds": 0.3, "termWaitSeconds": 0.3, "probeWaitSeconds": wait } })
 }
 
 /// What the server is asked first, at discovery and at its later start.
@@ -18,8 +20,12 @@ async fn openings(modes: &[&str]) -> (Vec<String>, usize) {
     );
     let mut all = modes.to_vec();
     all.extend([record.as_str(), count.as_str()]);
-    let entry = fake(&all, json!({ "startupTimeoutSeconds": 4 }));
-    let yard = Yard::at(home, json!({ "s": entry }), probe(), host()).await;
+    let silent = modes.contains(&"discover-silent");
+    let entry = fake(
+        &all,
+        json!({ "startupTimeoutSeconds": if silent { 4 } else { 60 } }),
+    );
+    let yard = Yard::at(home, json!({ "s": entry }), probe(silent), host()).await;
     let session = yard.session("s");
     names(&session).await;
     assert_eq!(say(&session, "work", json!({})).await, "ok 1", "{modes:?}");
@@ -88,7 +94,7 @@ async fn an_era_that_changed_is_found_out_again() {
         switch.display()
     );
     let servers = json!({ "s": { "command": "sh", "args": ["-c", script] } });
-    let yard = Yard::at(home, servers.clone(), probe(), host()).await;
+    let yard = Yard::at(home, servers.clone(), probe(false), host()).await;
     let session = yard.session("s");
     assert_eq!(say(&session, "work", json!({})).await, "ok 1");
     session.end().await;
