@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -270,11 +271,6 @@ async fn start(world: &World, up: &Up) -> Result<(), Failure> {
     levels(world, up)?;
     let client = world.paths.client();
     if client.is_running().await {
-        if up.listen.is_some() {
-            let home = world.paths.home().display();
-            return Err(Failure::failed(format!("a daemon runs for {home} already"))
-                .hint("`wharf status` tells about it, `wharf stop` stops it"));
-        }
         return listening(world, up).await;
     }
     let log = open_log(world)?;
@@ -299,6 +295,18 @@ async fn start(world: &World, up: &Up) -> Result<(), Failure> {
 
 async fn listening(world: &World, up: &Up) -> Result<(), Failure> {
     let status = world.paths.client().get("/api/status").await?;
+    let listen = status["listen"]
+        .as_str()
+        .and_then(|listen| listen.parse().ok());
+    if let (Some(wanted), Some(listen)) = (up.listen, listen)
+        && !is_answered_by(wanted, listen)
+    {
+        let home = world.paths.home().display();
+        let failure = format!("a daemon runs for {home} already, and listens on {listen}");
+        return Err(
+            Failure::failed(failure).hint("`wharf status` tells about it, `wharf stop` stops it")
+        );
+    }
     if world.ui.json {
         return Ok(world.ui.answer_json(&status)?);
     }
@@ -307,6 +315,11 @@ async fn listening(world: &World, up: &Up) -> Result<(), Failure> {
         world.ui.answer(&format!("listening on {url}"))?;
     }
     Ok(())
+}
+
+/// Whether who wanted to listen there has what they wanted; port 0 is any.
+fn is_answered_by(wanted: SocketAddr, listen: SocketAddr) -> bool {
+    wanted.ip() == listen.ip() && (wanted.port() == 0 || wanted.port() == listen.port())
 }
 
 /// Standard error; in the background that is a file, which must not grow for ever.
@@ -422,6 +435,22 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+
+    #[test]
+    fn a_daemon_that_listens_elsewhere_is_not_what_was_wanted() {
+        let check = |wanted: &str, listen: &str, expect: bool| {
+            let address = |text: &str| text.parse().expect("an address");
+            assert_eq!(
+                is_answered_by(address(wanted), address(listen)),
+                expect,
+                "{wanted} {listen}"
+            );
+        };
+        check("127.0.0.1:0", "127.0.0.1:4000", true);
+        check("127.0.0.1:4000", "127.0.0.1:4000", true);
+        check("127.0.0.1:4001", "127.0.0.1:4000", false);
+        check("0.0.0.0:0", "127.0.0.1:4000", false);
+    }
 
     #[test]
     fn a_log_that_is_rolled_begins_anew_and_keeps_the_old_one() {

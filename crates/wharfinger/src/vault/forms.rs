@@ -66,6 +66,7 @@ mod tests {
         ] {
             assert!(forms.contains(form), "{form} in {forms:?}");
         }
+        assert!(escaped("bell\u{7}x").contains("bell\\u0007x"));
         assert_eq!(escaped("plain-secret").len(), 1);
         assert!(escaped("emoji😀x").contains("emoji\\ud83d\\ude00x"));
     }
