@@ -57,21 +57,20 @@ fn is_scalar(byte: u8) -> bool {
 fn string(text: &[u8], known: &AhoCorasick, out: &mut Vec<u8>) {
     if text.contains(&b'\\')
         && let Ok(decoded) = serde_json::from_slice::<String>(text)
+        && known.is_match(&decoded)
     {
-        if known.is_match(&decoded) {
-            let mut clean = vec![];
-            replace(decoded.as_bytes(), known, &mut clean);
-            let clean = String::from_utf8_lossy(&clean);
-            out.extend(serde_json::to_vec(&clean).unwrap_or_else(|_| b"\"\"".to_vec()));
-            return;
-        }
-        // An escape that only JSON inside this text would undo.
-        if !known.is_match(text) {
-            out.extend(text);
-            return;
-        }
+        let mut clean = vec![];
+        replace(decoded.as_bytes(), known, &mut clean);
+        let clean = String::from_utf8_lossy(&clean);
+        out.extend(serde_json::to_vec(&clean).unwrap_or_else(|_| b"\"\"".to_vec()));
+        return;
     }
-    replace(text, known, out);
+    // Its quotes are no part of it, also where a secret has some.
+    let inner = text.strip_prefix(b"\"").unwrap_or(text);
+    let closed = inner.strip_suffix(b"\"");
+    out.push(b'"');
+    replace(closed.unwrap_or(inner), known, out);
+    out.extend(closed.map(|_| b'"'));
 }
 
 fn replace(text: &[u8], known: &AhoCorasick, out: &mut Vec<u8>) {
@@ -82,4 +81,24 @@ fn replace(text: &[u8], known: &AhoCorasick, out: &mut Vec<u8>) {
         from = found.end();
     }
     out.extend(&text[from..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_ends_in_the_middle_is_cleaned_as_far_as_it_goes() {
+        let known = AhoCorasick::new(["secret-value"]).unwrap();
+        let check = |text: &str, expect: &str| {
+            assert_eq!(
+                String::from_utf8(redact(text.as_bytes(), &known)).unwrap(),
+                expect
+            );
+        };
+        check(r#"{"a":"secret-value"#, r#"{"a":"[REDACTED]"#);
+        check(r#"["secret-value\"#, r#"["[REDACTED]\"#);
+        check(r#"[""#, r#"[""#);
+        check("", "");
+    }
 }

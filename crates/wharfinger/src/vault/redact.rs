@@ -202,6 +202,11 @@ mod tests {
             serde_json::from_str::<serde_json::Value>(&got).unwrap();
         };
         check(
+            &["\"quoted-secret\""],
+            r#"["quoted-secret","\"quoted-secret\"","x"]"#,
+            r#"["quoted-secret","[REDACTED]","x"]"#,
+        );
+        check(
             &["secret-value"],
             r#"{"a":"x secret-value y"}"#,
             r#"{"a":"x [REDACTED] y"}"#,
