@@ -169,7 +169,12 @@ mod tests {
     #[test]
     fn the_owner_adds_names_and_patterns() {
         let names = SecretNames {
-            more: vec!["CORP_*".into(), "EXACT".into(), "A*B*C".into()],
+            more: vec![
+                "CORP_*".into(),
+                "EXACT".into(),
+                "A*B*C".into(),
+                "P*QR*R".into(),
+            ],
         };
         let check = |name: &str, expect: bool| assert_eq!(names.matches(name), expect, "{name}");
         check("corp_x", true);
@@ -180,5 +185,7 @@ mod tests {
         check("AxxC", false);
         check("ABC", true);
         check("ABCx", false);
+        check("PxQRR", true);
+        check("PxQR", false);
     }
 }
