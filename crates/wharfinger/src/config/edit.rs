@@ -156,6 +156,11 @@ mod tests {
 
     #[test]
     fn what_can_not_be_edited_says_why() {
+        // What can't be read can't be edited either.
+        assert!(matches!(
+            set("{mcpServers: {}}", &name("a"), &json!({})),
+            Err(EditError::Syntax(_))
+        ));
         assert_eq!(remove("{}", &name("a")), Err(EditError::Unknown(name("a"))));
         assert_eq!(
             set("{\"mcpServers\": []}", &name("a"), &json!({})),

@@ -83,7 +83,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/settings.json");
         assert_eq!(read(&path).unwrap(), None);
-        assert!(read(dir.path()).is_err(), "a folder is there, and is no file");
+        assert!(
+            read(dir.path()).is_err(),
+            "a folder is there, and is no file"
+        );
         replace(&path, "one", Readers::Usual).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         replace(&path, "two", Readers::Usual).unwrap();
