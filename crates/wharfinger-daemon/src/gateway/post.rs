@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use wharfinger::SessionOptions;
 use wharfinger::model::{AgentName, Declared, SessionId};
 use wharfinger_wire::era::Version;
@@ -281,17 +282,39 @@ pub(super) fn ask(
     let params = params.map(ToOwned::to_owned);
     let stop = daemon.stop.clone();
     daemon.tasks.spawn(async move {
-        let question =
-            Question { client: &client, method: &method, params: params.as_deref(), meta: &meta };
-        let told = |note| drop(frames.try_send(Frame::note(note)));
-        let answered = tokio::select! {
-            answered = question.answer(told) => answered,
-            () = running.cancelled.cancelled() => return,
-            () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
+        let question = Question {
+            client: &client,
+            method: &method,
+            params: params.as_deref(),
+            meta: &meta,
+        };
+        let taken_back = running.cancelled.cancelled();
+        let Some(answered) = answered(question, &frames, &stop, taken_back).await else {
+            return;
         };
         drop(running);
-        frames.send(Frame::reply(StatusCode::OK, reply(&id, answered))).await.ok();
+        frames
+            .send(Frame::reply(StatusCode::OK, reply(&id, answered)))
+            .await
+            .ok();
     });
+}
+
+/// The answer to a question, whose notes go ahead of it; `None` when the client takes it back first.
+async fn answered(
+    question: Question<'_>,
+    frames: &mpsc::Sender<Frame>,
+    stop: &CancellationToken,
+    taken_back: impl Future<Output = ()>,
+) -> Option<Result<Raw, ErrorObject>> {
+    let told = |note| drop(frames.try_send(Frame::note(note)));
+    tokio::select! {
+        answered = question.answer(told) => Some(answered),
+        () = taken_back => None,
+        () = stop.cancelled() => {
+            Some(Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")))
+        }
+    }
 }
 
 /// A message from an answer.
@@ -342,17 +365,24 @@ async fn stateless(
     let params = params.map(ToOwned::to_owned);
     let stop = daemon.stop.clone();
     daemon.tasks.spawn(async move {
-        let question =
-            Question { client: &client, method: &method, params: params.as_deref(), meta: &meta };
-        let told = |note| drop(frames.try_send(Frame::note(note)));
-        let answered = tokio::select! {
-            answered = question.answer(told) => answered,
-            // Closing the response takes the request back.
-            () = frames.closed() => return,
-            () = stop.cancelled() => Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")),
+        let question = Question {
+            client: &client,
+            method: &method,
+            params: params.as_deref(),
+            meta: &meta,
         };
-        let status = answered.as_ref().err().map_or(StatusCode::OK, |e| envelope::status(e.code));
-        frames.send(Frame::reply(status, reply(&id, answered))).await.ok();
+        // Closing the response takes the request back.
+        let Some(answered) = answered(question, &frames, &stop, frames.closed()).await else {
+            return;
+        };
+        let status = answered
+            .as_ref()
+            .err()
+            .map_or(StatusCode::OK, |e| envelope::status(e.code));
+        frames
+            .send(Frame::reply(status, reply(&id, answered)))
+            .await
+            .ok();
     });
     respond(receiver).await
 }
