@@ -15,8 +15,8 @@ use crate::config::Config;
 use crate::discover::Found;
 use crate::journal::EventKind;
 use crate::model::{ServerEntry, ServerName, Transport};
-use crate::servers::{self, Outgoing};
-use crate::session::Session;
+use crate::servers::{self, Asked, Outgoing, Patience, ServerHandle};
+use crate::session::{Session, Stage};
 use crate::wharf::lock;
 
 /// Which tool.
@@ -47,7 +47,7 @@ pub struct ToolCall<'a> {
 }
 
 /// What happens before the result.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum CallNote {
     /// The params of a progress notification; the token in it is ours, not the client's.
     Progress(Raw),
@@ -58,6 +58,9 @@ pub enum CallNote {
         /// Its params.
         params: Option<Arc<RawValue>>,
     },
+    /// The server asks its client something, and the request waits for the answer. Dropped, it is answered with an
+    /// error.
+    Asked(Asked),
 }
 
 /// What a server says while a call to it runs. Nothing is set aside for it until something is said.
@@ -79,7 +82,7 @@ impl Heard {
         }
     }
 
-    fn take(&self) -> Vec<CallNote> {
+    pub(crate) fn take(&self) -> Vec<CallNote> {
         std::mem::take(&mut *lock(&self.notes))
     }
 
@@ -124,7 +127,12 @@ impl Session {
         let config = self.wharf.config();
         let (entry, tool) = self.find(&config, call.target)?;
         let started = Instant::now();
-        let reply = self.exchange(entry, &tool, call, &mut notes).await;
+        let stopping = self.state.stopping();
+        let calling = self.call_tool(entry, &tool, call, &mut notes);
+        let reply = match stopping.run_until_cancelled(calling).await {
+            Some(reply) => reply,
+            None => Err(stopped()),
+        };
         self.wharf.0.events.tell(EventKind::Called {
             agent: self.state.agent.clone(),
             server: entry.name.clone(),
@@ -190,7 +198,7 @@ impl Session {
             if !entry.enabled {
                 lines.push(format!("{}: this MCP server is disabled", entry.name));
             } else if let Some(Found::Failed { reason, .. }) =
-                self.wharf.found(&entry.name, &self.state.declared)
+                self.wharf.found(entry, &self.state.declared)
             {
                 let first = reason.lines().next().unwrap_or_default();
                 lines.push(format!(
@@ -203,7 +211,7 @@ impl Session {
         Refusal::Unknown(self.wharf.redactor().text(&text).into_owned())
     }
 
-    async fn exchange(
+    async fn call_tool(
         &self,
         entry: &ServerEntry,
         tool: &str,
@@ -214,17 +222,10 @@ impl Session {
             .wharf
             .instance(&self.state, entry)
             .ok_or_else(|| gone(&entry.name))?;
-        if self.wants_log_level()
-            && !matches!(handle.status(), crate::model::Status::Running { .. })
-        {
-            self.tell_log_level_when_it_runs(&handle);
-        }
-        let heard = Arc::new(Heard::default());
-        let begins = || self.state.call_begins(&entry.name, heard.clone());
         let renamed = match call.target {
             // Its own name is the one that the client has used.
             Target::Exposed(name) if name == tool => None,
-            Target::Exposed(_) | Target::Direct { .. } => with_name(call.params, tool),
+            Target::Exposed(_) | Target::Direct { .. } => with_member(call.params, "name", tool),
         };
         let params = renamed.as_deref().unwrap_or(call.params);
         let outgoing = Outgoing {
@@ -232,9 +233,35 @@ impl Session {
             params: Some(params),
             log_level: call.log_level,
             progress: call.progress,
+            patience: Patience::Turn,
         };
+        let result = self.exchange(&entry.name, &handle, outgoing, notes).await?;
+        Ok(self.keep_task(&entry.name, &handle, result))
+    }
+
+    /// One request to one instance: what is said meanwhile comes in order, and all of it redacted.
+    pub(crate) async fn exchange(
+        &self,
+        server: &ServerName,
+        handle: &ServerHandle,
+        outgoing: Outgoing<'_>,
+        notes: &mut (impl FnMut(CallNote) + Send),
+    ) -> Result<Raw, Refusal> {
+        if self.wants_log_level()
+            && !matches!(handle.status(), crate::model::Status::Running { .. })
+        {
+            self.tell_log_level_when_it_runs(handle);
+        }
+        let heard = Arc::new(Heard::default());
+        let stage = match outgoing.patience {
+            Patience::Turn => Stage::Tool,
+            Patience::Call | Patience::Endless => Stage::Other,
+        };
+        let waits = self
+            .state
+            .call_begins(server, heard.clone(), Stage::Waiting);
+        let begins = || self.state.call_begins(server, heard.clone(), stage);
         let redactor = self.wharf.redactor();
-        let clean = |raw: Raw| redactor.json(&raw).unwrap_or(raw);
         // Progress and what is heard come by two ways, but to one ear.
         let ear = Mutex::new(notes);
         let tell = |note| lock(&ear)(note);
@@ -242,7 +269,9 @@ impl Session {
             let on_progress = |progress| {
                 // What was said before it is told before it.
                 heard.take().into_iter().for_each(&tell);
-                tell(CallNote::Progress(clean(progress)));
+                let progress: Raw = progress;
+                let clean = redactor.json(&progress).unwrap_or(progress);
+                tell(CallNote::Progress(clean));
             };
             let mut calling = std::pin::pin!(handle.call(outgoing, begins, on_progress));
             loop {
@@ -253,13 +282,19 @@ impl Session {
                 }
             }
         };
+        drop(waits);
         // What came before the reply is told before it.
         heard.take().into_iter().for_each(&tell);
         match reply {
-            Ok(result) => Ok(clean(result)),
-            Err(servers::CallError::Server { error, .. }) => Err(Refusal::Server(
-                ErrorObject::from_raw(&clean(error.to_raw())),
-            )),
+            Ok(result) => Ok(match redactor.json(&result) {
+                Some(clean) => with_state_of(&result, clean),
+                None => result,
+            }),
+            Err(servers::CallError::Server { error, .. }) => {
+                let error = error.to_raw();
+                let clean = redactor.json(&error).unwrap_or(error);
+                Err(Refusal::Server(ErrorObject::from_raw(&clean)))
+            }
             Err(error) => {
                 let text = redactor.text(&error.to_string()).into_owned();
                 Err(Refusal::Failed {
@@ -280,14 +315,33 @@ impl Session {
     }
 }
 
-fn gone(server: &ServerName) -> Refusal {
+/// The calls of its session were stopped.
+pub(crate) fn stopped() -> Refusal {
+    Refusal::Unavailable("the call was stopped".into())
+}
+
+pub(crate) fn gone(server: &ServerName) -> Refusal {
     Refusal::Unavailable(format!("{server}: this MCP server was removed"))
 }
 
-/// The params with the server's own name for the tool; all else as it came. `None` where they are no object: doors
+/// The params with the server's own word for something; all else as it came. `None` where they are no object: doors
 /// have checked that, and a library's caller gets the server's own complaint.
-fn with_name(params: &RawValue, tool: &str) -> Option<Raw> {
+pub(crate) fn with_member(params: &RawValue, member: &'static str, own: &str) -> Option<Raw> {
     let mut object = Object::from_raw(params).ok()?;
-    object.set("name", raw(tool));
+    object.set(member, raw(own));
     Some(object.to_raw())
+}
+
+/// A server that asks for input gets its own state back, so that is left as it is; doors seal it.
+fn with_state_of(result: &RawValue, clean: Raw) -> Raw {
+    if !result.get().contains("\"requestState\"") {
+        return clean;
+    }
+    let original = Object::from_raw(result).unwrap_or_default();
+    let (Some(state), Ok(mut object)) = (original.get("requestState"), Object::from_raw(&clean))
+    else {
+        return clean;
+    };
+    object.set("requestState", state.to_owned());
+    object.to_raw()
 }

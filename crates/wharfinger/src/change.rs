@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::config::{Config, Difference, Loaded, difference};
 use crate::journal::EventKind;
 use crate::model::{Declared, Problem, Source};
-use crate::wharf::Wharf;
+use crate::wharf::{Wharf, lock};
 
 /// What a change came to.
 #[derive(Clone, Debug)]
@@ -38,6 +38,9 @@ impl Wharf {
         let stopped: Vec<_> = difference.removed.iter().chain(off).cloned().collect();
         for name in difference.removed.iter().chain(&difference.changed) {
             self.forget(name);
+        }
+        for name in &difference.removed {
+            lock(&self.0.claims).forget(name);
         }
         // From here on nobody sees them; only then is waited for their end.
         self.changed();

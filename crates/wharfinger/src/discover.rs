@@ -1,6 +1,7 @@
 //! Knowing what servers offer without starting them: found out once, kept, refreshed by those that run.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,17 +10,21 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use wharfinger_wire::era::Version;
-use wharfinger_wire::json::{array, raw};
+use wharfinger_wire::json::{Object, array, raw};
+use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
 
-use crate::catalog::{self, Listing, Offer};
-use crate::journal::{DiscoveryRow, EventKind, StoreError};
+use crate::catalog::{self, Claim, Items, Kind, Listing, Offer, Offers};
+use crate::journal::{ClaimRow, DiscoveryRow, EventKind, StoreError};
 use crate::launch;
 use crate::model::{
-    Declared, EffectivePolicy, Profile, ServerEntry, ServerName, Status, Transport,
+    Declared, EffectivePolicy, Profile, Roots, ServerEntry, ServerName, Status, Transport,
 };
 use crate::policy;
-use crate::servers::{self, Discovered, Note, Spec};
+use crate::servers::{self, Asked, Discovered, Note, Spec};
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
+
+/// Different declarations of clients that are remembered for one server.
+const MOST_DECLARED: usize = 64;
 
 /// What is known of each server, by name and by what was declared to it.
 pub(crate) type Discoveries = HashMap<(ServerName, u64), Discovery>;
@@ -52,6 +57,8 @@ pub(crate) struct Known {
     pub(crate) description: Box<RawValue>,
     /// The list as text, to see whether another one is the same.
     pub(crate) tools: String,
+    /// What it offers beside its tools.
+    pub(crate) offers: Arc<Offers>,
 }
 
 /// The hash by which discoveries are kept: everything of the entry that decides what runs, and what is declared.
@@ -79,7 +86,7 @@ pub(crate) fn key(wharf: &Inner, entry: &ServerEntry, declared: &Declared) -> St
         Transport::Http { url } => json!({ "url": url }),
     };
     let all = json!({
-        "format": 1,
+        "format": 2,
         "transport": transport,
         "env": env,
         "inherited": inherited,
@@ -94,6 +101,8 @@ pub(crate) fn key(wharf: &Inner, entry: &ServerEntry, declared: &Declared) -> St
 
 /// Reads what is kept of every configured server. Called once, when nothing else runs yet.
 pub(crate) async fn recall(wharf: &Wharf) -> Result<(), StoreError> {
+    let kept = wharf.0.store.claims().await?;
+    *lock(&wharf.0.claims) = catalog::Claims::recall(kept.into_iter().filter_map(claim));
     let declared = Declared::default();
     for entry in wharf.config().servers.iter().filter(|entry| entry.enabled) {
         let key = key(&wharf.0, entry, &declared);
@@ -118,15 +127,61 @@ async fn stored(
         Version::parse(&row.version),
         RawValue::from_string(row.description),
         RawValue::from_string(row.tools),
+        RawValue::from_string(row.offers),
     );
     // What became a secret since it was kept is one now. What can't be read is found out again.
-    let (Some(version), Ok(description), Ok(tools)) = parts else {
+    let (Some(version), Ok(description), Ok(tools), Ok(offers)) = parts else {
         return Ok(None);
     };
-    let (description, tools) = (clean(wharf, description), clean(wharf, tools));
-    named(wharf, entry, version, description, &tools)
-        .await
-        .map(Some)
+    let said = Said {
+        version,
+        description: clean(wharf, description),
+        tools: clean(wharf, tools),
+        offers: clean(wharf, offers),
+    };
+    named(wharf, entry, said).await.map(Some)
+}
+
+/// A row of the database as a claim; one of a kind that this program does not know is none.
+fn claim(row: ClaimRow) -> Option<Claim> {
+    let kind = Kind::ALL
+        .into_iter()
+        .find(|kind| kind.as_str() == row.kind)?;
+    Some(Claim {
+        kind,
+        name: row.name,
+        server: ServerName::new(&row.server).ok()?,
+        plain: row.plain,
+    })
+}
+
+/// A server offers these: where another one has a name already, that is settled and kept.
+pub(crate) async fn claim_names(wharf: &Wharf, server: &ServerName, kind: Kind, items: &Items) {
+    let names = items.items.iter().map(|item| item.key.as_str());
+    let new = lock(&wharf.0.claims).claim(server, kind, names);
+    if new.is_empty() {
+        return;
+    }
+    let row = |claim: Claim| ClaimRow {
+        kind: claim.kind.as_str().to_owned(),
+        name: claim.name,
+        server: claim.server.to_string(),
+        plain: claim.plain,
+    };
+    let rows = new.into_iter().map(row).collect();
+    if let Err(error) = wharf.0.store.keep_claims(rows).await {
+        tracing::warn!(%server, "its {} names could not be kept: {error}", kind.as_str());
+    }
+}
+
+/// What a server said, redacted.
+struct Said {
+    version: Version,
+    description: Box<RawValue>,
+    /// A list.
+    tools: Box<RawValue>,
+    /// An object with the other lists.
+    offers: Box<RawValue>,
 }
 
 /// Lists go to every client and into the database, so secrets leave them at the entrance.
@@ -134,21 +189,57 @@ pub(crate) fn clean(wharf: &Wharf, value: Box<RawValue>) -> Box<RawValue> {
     wharf.redactor().json(&value).unwrap_or(value)
 }
 
-/// The tools of a server as one list.
-pub(crate) fn joined(discovered: &Discovered) -> Box<RawValue> {
-    let texts: Vec<&str> = discovered.tools.iter().map(|tool| tool.get()).collect();
-    RawValue::from_string(format!("[{}]", texts.join(","))).expect("tools are JSON")
+/// Items as one list.
+pub(crate) fn joined(items: &[Arc<RawValue>]) -> Box<RawValue> {
+    let texts: Vec<&str> = items.iter().map(|item| item.get()).collect();
+    RawValue::from_string(format!("[{}]", texts.join(","))).expect("items are JSON")
+}
+
+/// The lists beside tools as one object.
+fn other_lists(discovered: &Discovered) -> Box<RawValue> {
+    let mut object = Object::new();
+    for (kind, list) in [
+        (Kind::Prompt, &discovered.prompts),
+        (Kind::Resource, &discovered.resources),
+        (Kind::Template, &discovered.templates),
+    ] {
+        let mut one = Object::new();
+        one.set("items", joined(&list.items));
+        if let Some(ttl) = list.ttl_ms {
+            one.set("ttlMs", raw(&ttl));
+        }
+        object.set(kind.as_str(), one.to_raw());
+    }
+    object.to_raw()
+}
+
+fn read_offers(said: &Said) -> Offers {
+    let lists = Object::from_raw(&said.offers).unwrap_or_default();
+    let read = |kind: Kind| {
+        let one = lists.object(kind.as_str()).unwrap_or_default();
+        let raws = one.get("items").and_then(|items| array(items).ok());
+        Items {
+            items: catalog::items(kind, raws.unwrap_or_default()),
+            ttl_ms: one.get("ttlMs").and_then(|ttl| ttl.get().parse().ok()),
+        }
+    };
+    let description = Object::from_raw(&said.description).unwrap_or_default();
+    let capabilities = description.get("capabilities");
+    Offers {
+        capabilities: capabilities.map(|raw| Arc::from(raw.to_owned())),
+        prompts: read(Kind::Prompt),
+        resources: read(Kind::Resource),
+        templates: read(Kind::Template),
+    }
 }
 
 /// Reads tools and gives them their names.
-async fn named(
-    wharf: &Wharf,
-    entry: &ServerEntry,
-    version: Version,
-    description: Box<RawValue>,
-    tools: &RawValue,
-) -> Result<Known, StoreError> {
-    let listing = catalog::read(array(tools).unwrap_or_default());
+async fn named(wharf: &Wharf, entry: &ServerEntry, said: Said) -> Result<Known, StoreError> {
+    let offers = read_offers(&said);
+    for kind in Kind::ALL {
+        claim_names(wharf, &entry.name, kind, offers.of(kind)).await;
+    }
+    let listing = catalog::read(array(&said.tools).unwrap_or_default());
     let policy = policy::effective(entry, Profile::Chat);
     let before = wharf.0.store.names(entry.name.to_string()).await?;
     let tool_names: Vec<_> = listing.tools.iter().map(|tool| tool.name.clone()).collect();
@@ -166,13 +257,14 @@ async fn named(
             .await?;
     }
     let names = names.into_iter().map(|name| name.exposed).collect();
-    let tools = tools.get().to_owned();
+    let tools = said.tools.get().to_owned();
     Ok(Known {
         listing,
         names,
-        version,
-        description,
+        version: said.version,
+        description: said.description,
         tools,
+        offers: Arc::new(offers),
     })
 }
 
@@ -211,7 +303,7 @@ impl Wharf {
                 .await
                 .ok();
         }
-        match self.found(&entry.name, &Declared::default()) {
+        match self.found(entry, &Declared::default()) {
             Some(Found::Known(known)) => Ok(known.listing.tools.len()),
             Some(Found::Failed { reason, .. }) => Err(reason),
             Some(Found::Asking) | None => Err("it was stopped meanwhile".into()),
@@ -225,9 +317,11 @@ impl Wharf {
         });
     }
 
-    pub(crate) fn found(&self, server: &ServerName, declared: &Declared) -> Option<Found> {
+    /// What is known of a server for clients that declare this.
+    pub(crate) fn found(&self, entry: &ServerEntry, declared: &Declared) -> Option<Found> {
         let discoveries = lock(&self.0.discoveries);
-        let discovery = discoveries.get(&(server.clone(), declared.key()))?;
+        let place = (entry.name.clone(), declared.with(entry.roots).key());
+        let discovery = discoveries.get(&place)?;
         Some(discovery.state.borrow().clone())
     }
 
@@ -236,6 +330,7 @@ impl Wharf {
         if matches!(entry.transport, Transport::Http { .. }) {
             return None;
         }
+        let declared = &declared.with(entry.roots);
         let mut discoveries = lock(&self.0.discoveries);
         let place = (entry.name.clone(), declared.key());
         // A change of its entry has made it forget, so what is known is of this one.
@@ -250,6 +345,20 @@ impl Wharf {
         let key = key(&self.0, entry, declared);
         let state = watch::Sender::new(Found::Asking);
         let waiting = state.subscribe();
+        // Clients that declare something new each time are not to fill the memory.
+        if discoveries
+            .keys()
+            .filter(|(name, _)| *name == entry.name)
+            .count()
+            >= MOST_DECLARED
+        {
+            let default = Declared::default().key();
+            discoveries.retain(|(name, key), discovery| {
+                *name != entry.name
+                    || *key == default
+                    || matches!(*discovery.state.borrow(), Found::Asking)
+            });
+        }
         discoveries.insert(
             place,
             Discovery {
@@ -288,7 +397,7 @@ impl Wharf {
             .servers
             .iter()
             .filter(|entry| entry.enabled)
-            .filter_map(|entry| match self.found(&entry.name, declared)? {
+            .filter_map(|entry| match self.found(entry, declared)? {
                 Found::Known(known) => {
                     Some((entry, policy::effective(entry, Profile::Chat), known))
                 }
@@ -304,11 +413,15 @@ impl Wharf {
                 names: &known.names,
             })
             .collect();
-        let catalog = Arc::new(catalog::merge(&offers, reserved));
+        let catalog = Arc::new(catalog::merge(&offers, reserved, &lock(&self.0.claims)));
         for warning in &catalog.warnings {
             tracing::warn!("{warning}");
         }
-        lock(&self.0.catalogs).insert(place, (generation, catalog.clone()));
+        let mut catalogs = lock(&self.0.catalogs);
+        if catalogs.len() >= MOST_DECLARED {
+            catalogs.clear();
+        }
+        catalogs.insert(place, (generation, catalog.clone()));
         catalog
     }
 }
@@ -382,6 +495,11 @@ async fn ask_server(
         dir.map_err(|error| format!("can't make a folder in {}: {error}", scratch.display()))?;
     let spec = spec(wharf, entry, declared, dir.path(), None)
         .ok_or("it is no process that could be started")?;
+    let spec = Spec {
+        // There is no client yet that could be asked.
+        roots: Some(spec.roots.unwrap_or_default()),
+        ..spec
+    };
     let audience = Arc::new(Log {
         wharf: Arc::downgrade(&wharf.0),
         server: entry.name.clone(),
@@ -414,6 +532,12 @@ pub(crate) fn spec(
         name: entry.name.clone(),
         plan,
         policy: policy::effective(entry, Profile::Chat),
+        roots: match entry.roots {
+            _ if !declared.roots.is_empty() => Some(declared.roots.to_vec()),
+            Roots::None => Some(vec![]),
+            Roots::Workspace => Some(vec![file_uri(workspace)]),
+            Roots::Client => None,
+        },
         declared: declared.clone(),
         remembered,
         browser: entry.browser,
@@ -431,17 +555,22 @@ pub(crate) async fn keep_discovered(
         "info": discovered.description.info,
         "instructions": discovered.description.instructions,
     }));
-    let (description, tools) = (clean(wharf, description), clean(wharf, joined(discovered)));
-    let version = discovered.description.version;
+    let said = Said {
+        version: discovered.description.version,
+        description: clean(wharf, description),
+        tools: clean(wharf, joined(&discovered.tools)),
+        offers: clean(wharf, other_lists(discovered)),
+    };
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let row = DiscoveryRow {
         key: key.to_owned(),
         server: entry.name.to_string(),
-        version: version.as_str().to_owned(),
-        description: description.get().to_owned(),
-        tools: tools.get().to_owned(),
+        version: said.version.as_str().to_owned(),
+        description: said.description.get().to_owned(),
+        tools: said.tools.get().to_owned(),
+        offers: said.offers.get().to_owned(),
         at: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
     };
     for warning in &discovered.warnings {
@@ -451,7 +580,20 @@ pub(crate) async fn keep_discovered(
     if let Err(error) = wharf.0.store.keep_discovery(row).await {
         tracing::warn!(server = %entry.name, "its tools could not be kept: {error}");
     }
-    named(wharf, entry, version, description, &tools).await
+    named(wharf, entry, said).await
+}
+
+/// A folder as a URI.
+fn file_uri(path: &std::path::Path) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' => uri.push((*byte).into()),
+            byte if byte.is_ascii_alphanumeric() => uri.push((*byte).into()),
+            byte => write!(uri, "%{byte:02X}").expect("a string takes everything"),
+        }
+    }
+    uri
 }
 
 /// Hears a discovery: only its log lines matter.
@@ -470,5 +612,10 @@ impl servers::Audience for Log {
             Note::Noise(line) => wharf.log(&self.server, &format!("(stdout) {line}")),
             Note::Status(_) | Note::Notification { .. } | Note::Tools(_) => {}
         }
+    }
+
+    fn asked(&self, asked: Asked) {
+        let error = ErrorObject::new(INTERNAL_ERROR, "no client is there yet");
+        asked.answer(Err(error));
     }
 }

@@ -1,14 +1,23 @@
 //! Which instance of a server serves which session.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
+use serde_json::value::RawValue;
+use wharfinger_wire::era::SUBSCRIPTION_ID;
+use wharfinger_wire::json::Object;
+use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
+
+use crate::call::CallNote;
+
+use crate::catalog::Offers;
 use crate::discover::{Found, key, spec};
 use crate::journal::EventKind;
-use crate::model::{AgentName, Declared, Scope, ServerEntry, ServerName, SessionId, Status};
+use crate::model::{AgentName, Declared, Roots, Scope, ServerEntry, ServerName, SessionId, Status};
 use crate::refresh::Update;
-use crate::servers::{Audience, Note, ServerHandle};
+use crate::servers::{Asked, Audience, Note, ServerHandle};
 use crate::session::SessionState;
 use crate::wharf::{Inner, Wharf, lock};
 
@@ -24,6 +33,23 @@ pub(crate) struct Place {
     session: Option<SessionId>,
 }
 
+impl Place {
+    /// Where a session's instance of a server is. What only one client can be asked for, its roots, is for one session.
+    pub(crate) fn of(session: &SessionState, entry: &ServerEntry) -> Self {
+        let declared = session.declared.with(entry.roots);
+        let asks_client =
+            entry.roots == Roots::Client && declared.can("roots") && declared.roots.is_empty();
+        // The client does tasks of its own, whose ids mean nothing to another.
+        let alone = asks_client || entry.scope == Scope::Session || declared.can("tasks");
+        Self {
+            agent: session.agent.clone(),
+            server: entry.name.clone(),
+            session: alone.then(|| session.id.clone()),
+            declared,
+        }
+    }
+}
+
 /// An instance and who uses it.
 pub(crate) struct Instance {
     pub(crate) handle: ServerHandle,
@@ -31,6 +57,8 @@ pub(crate) struct Instance {
     entry: ServerEntry,
     /// When the last of them ends, the instance stops (V60).
     users: HashSet<SessionId>,
+    /// What this one was last seen to offer beside tools.
+    offers: Option<Arc<Offers>>,
 }
 
 impl Wharf {
@@ -40,15 +68,7 @@ impl Wharf {
         session: &SessionState,
         entry: &ServerEntry,
     ) -> Option<ServerHandle> {
-        let place = Place {
-            agent: session.agent.clone(),
-            server: entry.name.clone(),
-            declared: session.declared.clone(),
-            session: match entry.scope {
-                Scope::Agent => None,
-                Scope::Session => Some(session.id.clone()),
-            },
-        };
+        let place = Place::of(session, entry);
         let mut instances = lock(&self.0.instances);
         if let Some(instance) = instances.get_mut(&place) {
             let running = match instance.handle.status() {
@@ -64,16 +84,16 @@ impl Wharf {
                 return Some(instance.handle.clone());
             }
         }
-        let remembered = match self.found(&entry.name, &session.declared) {
+        let remembered = match self.found(entry, &place.declared) {
             Some(Found::Known(known)) => Some(known.version),
             Some(Found::Asking | Found::Failed { .. }) | None => None,
         };
         let workspace: PathBuf = self.workspace(&session.agent);
-        let spec = spec(self, entry, &session.declared, &workspace, remembered)?;
+        let spec = spec(self, entry, &place.declared, &workspace, remembered)?;
         let ear = Ear {
             wharf: Arc::downgrade(&self.0),
             place: place.clone(),
-            key: key(&self.0, entry, &session.declared),
+            key: key(&self.0, entry, &place.declared),
         };
         let handle = ServerHandle::new(&self.0.context, spec, Arc::new(ear));
         let mut users = instances
@@ -85,9 +105,45 @@ impl Wharf {
             handle: handle.clone(),
             entry: entry.clone(),
             users,
+            offers: None,
         };
         instances.insert(place, instance);
         Some(handle)
+    }
+
+    /// The instance that serves a session, if it runs, and what it was last seen to offer.
+    pub(crate) fn running(
+        &self,
+        session: &SessionState,
+        entry: &ServerEntry,
+    ) -> Option<(ServerHandle, Option<Arc<Offers>>)> {
+        let instances = lock(&self.0.instances);
+        let instance = instances.get(&Place::of(session, entry))?;
+        let runs = matches!(instance.handle.status(), Status::Running { .. });
+        runs.then(|| (instance.handle.clone(), instance.offers.clone()))
+    }
+
+    /// What a session's instance was last seen to offer.
+    pub(crate) fn offers_of_instance(
+        &self,
+        session: &SessionState,
+        entry: &ServerEntry,
+    ) -> Option<Arc<Offers>> {
+        let instances = lock(&self.0.instances);
+        instances.get(&Place::of(session, entry))?.offers.clone()
+    }
+
+    /// A session's instance offers this now.
+    pub(crate) fn see_offers(
+        &self,
+        session: &SessionState,
+        entry: &ServerEntry,
+        offers: Arc<Offers>,
+    ) {
+        let mut instances = lock(&self.0.instances);
+        if let Some(instance) = instances.get_mut(&Place::of(session, entry)) {
+            instance.offers = Some(offers);
+        }
     }
 
     /// Whether a process of this agent runs that was started from another entry.
@@ -182,6 +238,25 @@ impl Wharf {
     }
 }
 
+/// Which of our subscriptions it came by is no business of clients.
+fn without_subscription(params: Option<&RawValue>) -> Option<Cow<'_, RawValue>> {
+    let raw = params?;
+    if !raw.get().contains(SUBSCRIPTION_ID) {
+        return Some(Cow::Borrowed(raw));
+    }
+    let Ok(mut object) = Object::from_raw(raw) else {
+        return Some(Cow::Borrowed(raw));
+    };
+    let mut meta = object.object("_meta").unwrap_or_default();
+    drop(meta.remove(SUBSCRIPTION_ID));
+    let rest = (!meta.is_empty()).then(|| meta.to_raw());
+    match rest {
+        Some(rest) => object.set("_meta", rest),
+        None => drop(object.remove("_meta")),
+    }
+    (!object.is_empty()).then(|| Cow::Owned(object.to_raw()))
+}
+
 async fn stop_all(handles: Vec<ServerHandle>) {
     let mut stopping = tokio::task::JoinSet::new();
     for handle in handles {
@@ -212,6 +287,9 @@ impl Audience for Ear {
         let server = &self.place.server;
         match note {
             Note::Status(status) => {
+                if matches!(status, Status::Running { .. }) {
+                    wharf.subscribe_again(&self.place);
+                }
                 let status = wharf.clean(status);
                 let agent = Some(self.place.agent.clone());
                 let server = server.clone();
@@ -222,16 +300,14 @@ impl Audience for Ear {
                 });
             }
             Note::Notification { method, params } => {
-                for session in self.sessions(&wharf) {
-                    session.notice(&wharf, server, &method, params.as_deref());
-                }
+                self.notice(&wharf, &method, params.as_deref());
             }
             Note::Tools(discovered) => {
                 let update = Update {
                     server: server.clone(),
                     declared: self.place.declared.clone(),
                     key: self.key.clone(),
-                    discovered,
+                    discovered: *discovered,
                 };
                 if wharf.0.updates.try_send(update).is_err() {
                     tracing::warn!(%server, "too many changed lists at once; one was dropped");
@@ -241,9 +317,67 @@ impl Audience for Ear {
             Note::Noise(line) => wharf.log(server, &format!("(stdout) {line}")),
         }
     }
+
+    fn asked(&self, mut asked: Asked) {
+        let Some(wharf) = self.wharf.upgrade().map(Wharf) else {
+            return;
+        };
+        if let Some(params) = &asked.params
+            && let Some(clean) = wharf.redactor().json(params)
+        {
+            asked.params = Some(Arc::from(clean));
+        }
+        let mut sessions = self.sessions(&wharf);
+        // A task is its session's own business, whoever else uses the server.
+        if let Some(owner) = wharf.owner_of_task(&self.place.server, asked.params.as_deref()) {
+            sessions.retain(|session| owner.is(session));
+        }
+        let about = sessions
+            .iter()
+            .filter_map(|session| session.asked_about(&self.place.server))
+            .min_by_key(|(order, _)| *order);
+        if let Some((_, heard)) = about {
+            heard.push(CallNote::Asked(asked));
+            return;
+        }
+        for session in sessions {
+            match session.ask(asked) {
+                Ok(()) => return,
+                Err(back) => asked = back,
+            }
+        }
+        let error = ErrorObject::new(INTERNAL_ERROR, "no client is there that could answer");
+        asked.answer(Err(error));
+    }
 }
 
 impl Ear {
+    /// A notification goes to the sessions that it is about.
+    fn notice(&self, wharf: &Wharf, method: &str, params: Option<&RawValue>) {
+        let server = &self.place.server;
+        let mut sessions = self.sessions(wharf);
+        match method {
+            "notifications/resources/updated" => {
+                return wharf.updated(&self.place, params, &sessions);
+            }
+            "notifications/resources/list_changed" | "notifications/prompts/list_changed" => {
+                // Asked for again when a client wants it.
+                if let Some(instance) = lock(&wharf.0.instances).get_mut(&self.place) {
+                    instance.offers = None;
+                }
+            }
+            "notifications/tasks/status" | "notifications/tasks" => {
+                let owner = wharf.owner_of_task(server, params);
+                sessions.retain(|session| owner.as_ref().is_some_and(|owner| owner.is(session)));
+            }
+            _ => {}
+        }
+        let params = without_subscription(params);
+        for session in sessions {
+            session.notice(wharf, server, method, params.as_deref());
+        }
+    }
+
     fn sessions(&self, wharf: &Wharf) -> Vec<Arc<SessionState>> {
         let users: Vec<SessionId> = {
             let instances = lock(&wharf.0.instances);

@@ -176,15 +176,14 @@ impl Wharf {
     /// Why a server's tools are missing, for those that are switched on.
     pub fn unavailable(&self) -> Vec<(String, String)> {
         let config = self.config();
-        let reason = |entry: &ServerEntry| match (
-            &entry.transport,
-            self.found(&entry.name, &Declared::default()),
-        ) {
-            (Transport::Http { .. }, _) => Some("remote servers come later".to_owned()),
-            (_, Some(Found::Failed { reason, .. })) => Some(reason),
-            (_, Some(Found::Asking)) => Some("its tools are still being listed".to_owned()),
-            (_, Some(Found::Known(_)) | None) => None,
-        };
+        let reason =
+            |entry: &ServerEntry| match (&entry.transport, self.found(entry, &Declared::default()))
+            {
+                (Transport::Http { .. }, _) => Some("remote servers come later".to_owned()),
+                (_, Some(Found::Failed { reason, .. })) => Some(reason),
+                (_, Some(Found::Asking)) => Some("its tools are still being listed".to_owned()),
+                (_, Some(Found::Known(_)) | None) => None,
+            };
         let enabled = config.servers.iter().filter(|entry| entry.enabled);
         enabled
             .filter_map(|entry| Some((entry.name.to_string(), reason(entry)?)))
@@ -337,7 +336,7 @@ impl Wharf {
                 Status::Failed { .. } => 1,
                 Status::NotStarted | Status::Disabled => 0,
             });
-        match (busiest, self.found(&entry.name, &Declared::default())) {
+        match (busiest, self.found(entry, &Declared::default())) {
             (Some(status), _) if status != Status::NotStarted => self.clean(status),
             (_, Some(Found::Failed { reason, .. })) => Status::Failed { reason },
             _ => Status::NotStarted,
@@ -354,7 +353,7 @@ impl Wharf {
     }
 
     fn known(&self, entry: &ServerEntry) -> Option<std::sync::Arc<Known>> {
-        match self.found(&entry.name, &Declared::default()) {
+        match self.found(entry, &Declared::default()) {
             Some(Found::Known(known)) => Some(known),
             Some(Found::Asking | Found::Failed { .. }) | None => None,
         }

@@ -1,19 +1,21 @@
 //! A session: one conversation of an agent.
 
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::json::{Object, raw};
 use wharfinger_wire::server::{LOG_LEVELS, is_logged_at, log_rank};
 
 use crate::call::{CallNote, Heard};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Directory, Offers};
 use crate::discover::Found;
 use crate::model::{AgentName, Declared, ServerName, SessionId, Transport};
+use crate::servers::{Asked, Patience};
 use crate::wharf::{Wharf, lock};
 
 /// What a session begins with.
@@ -66,13 +68,38 @@ pub(crate) struct SessionState {
     notes: broadcast::Sender<SessionNote>,
     /// Calls in flight, so that what a server says meanwhile goes to the call it most likely is about.
     calls: Mutex<Vec<InFlight>>,
+    /// Whoever answers what servers ask between calls.
+    asks: Mutex<Option<mpsc::Sender<Asked>>>,
+    /// Told when the calls in flight are to stop.
+    stopping: Mutex<CancellationToken>,
+    /// What it was last seen to offer beside tools, by what that was made from.
+    pub(crate) directory: Mutex<Option<Seen>>,
 }
+
+/// What servers offer, and the directory that was made from it.
+pub(crate) type Seen = (Vec<(ServerName, Arc<Offers>)>, Arc<Directory>);
 
 struct InFlight {
     number: u64,
     server: ServerName,
     heard: Arc<Heard>,
+    /// How likely it is that a server asks about it.
+    stage: Stage,
 }
+
+/// How likely it is that a server asks about a call, the likeliest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    /// The call of a tool, which runs.
+    Tool,
+    /// Another request, which runs.
+    Other,
+    /// It waits for its server to start, or for its turn.
+    Waiting,
+}
+
+/// Numbers calls in the order they begin, over all sessions.
+static CALLS: AtomicU64 = AtomicU64::new(0);
 
 impl Wharf {
     /// Begins a session, or gives the one of that id. Starts nothing.
@@ -90,6 +117,9 @@ impl Wharf {
                     log_level: Mutex::default(),
                     notes: broadcast::Sender::new(256),
                     calls: Mutex::default(),
+                    asks: Mutex::default(),
+                    stopping: Mutex::default(),
+                    directory: Mutex::default(),
                 })
             })
             .clone();
@@ -131,6 +161,25 @@ impl Session {
         &self.state.agent
     }
 
+    /// What servers are told about its client.
+    pub fn declared(&self) -> &Declared {
+        &self.state.declared
+    }
+
+    /// Whether it can still be used.
+    pub fn is_open(&self) -> bool {
+        !self.is_over()
+    }
+
+    /// Its client's roots are others now: the servers that ask the client for them are told.
+    pub fn roots_changed(&self) {
+        for handle in self.wharf.used_by(&self.state.id) {
+            if handle.spec().roots.is_none() {
+                handle.notify("notifications/roots/list_changed", None);
+            }
+        }
+    }
+
     /// The wharf it belongs to.
     pub fn wharf(&self) -> &Wharf {
         &self.wharf
@@ -165,6 +214,19 @@ impl Session {
         self.state.notes.subscribe()
     }
 
+    /// What servers ask between calls comes here from now on, and no longer to who listened before. A question that is
+    /// dropped is answered with an error.
+    pub fn asks(&self) -> mpsc::Receiver<Asked> {
+        let (sender, receiver) = mpsc::channel(16);
+        *lock(&self.state.asks) = Some(sender);
+        receiver
+    }
+
+    /// Stops the calls in flight, of this session alone: each server is told (V65), and each call ends with a refusal.
+    pub fn stop_calls(&self) {
+        std::mem::take(&mut *lock(&self.state.stopping)).cancel();
+    }
+
     /// The least severe log messages it wants; false for a level that is none.
     pub fn set_log_level(&self, level: &str) -> bool {
         let Some(rank) = log_rank(level) else {
@@ -178,6 +240,12 @@ impl Session {
             });
         }
         true
+    }
+
+    /// The least severe log messages it wants; none where its client never said.
+    pub fn log_level(&self) -> Option<&'static str> {
+        let rank = *lock(&self.state.log_level);
+        rank.map(|rank| LOG_LEVELS[rank])
     }
 
     /// Tells a server of the handshake era the least severe level that any session of its instance wants.
@@ -198,6 +266,7 @@ impl Session {
             params: Some(&params),
             log_level: None,
             progress: false,
+            patience: Patience::Call,
         };
         if let Err(error) = handle.call(outgoing, || (), |_| ()).await {
             tracing::debug!("{error}");
@@ -216,7 +285,7 @@ impl Session {
         let mut missing = String::new();
         let config = self.wharf.config();
         for entry in config.servers.iter().filter(|entry| entry.enabled) {
-            let found = self.wharf.found(&entry.name, &self.state.declared);
+            let found = self.wharf.found(entry, &self.state.declared);
             match (&entry.transport, found) {
                 (Transport::Http { .. }, _) => {
                     writeln!(missing, "- {}: remote servers come later", entry.name)
@@ -251,12 +320,20 @@ impl Session {
     /// Ends it: the instances that nobody else uses are stopped, and that is waited for (V60).
     pub async fn end(&self) {
         self.state.over.cancel();
+        self.stop_calls();
         lock(&self.wharf.0.sessions).remove(&self.state.id);
+        self.wharf.forget_tasks(&self.state);
+        self.unsubscribe_all().await;
         self.wharf.release(&self.state.id).await;
     }
 }
 
 impl SessionState {
+    /// Tells whoever listens between calls.
+    pub(crate) fn tell(&self, note: SessionNote) {
+        self.notes.send(note).ok();
+    }
+
     /// A server said something. A call to it that runs hears it; else whoever listens to the session.
     pub(crate) fn notice(
         &self,
@@ -274,7 +351,10 @@ impl SessionState {
         });
         let calls = lock(&self.calls);
         // With several at once it is a guess; the oldest has waited longest for a word.
-        if let Some(call) = calls.iter().find(|call| call.server == *server) {
+        let runs = |call: &&InFlight| call.server == *server && call.stage != Stage::Waiting;
+        let about = calls.iter().find(runs);
+        let about = about.filter(|_| !is_of_no_call(method));
+        if let Some(call) = about {
             let note = CallNote::Notification {
                 method: method.to_owned(),
                 params: clean,
@@ -295,24 +375,58 @@ impl SessionState {
         least.is_none_or(|least| is_logged_at(params, least))
     }
 
-    /// From now on, what the server says goes to this call.
+    /// The call that a question of a server is most likely about, with its place in the order of all calls.
+    pub(crate) fn asked_about(&self, server: &ServerName) -> Option<((Stage, u64), Arc<Heard>)> {
+        let calls = lock(&self.calls);
+        let own = calls.iter().filter(|call| call.server == *server);
+        own.map(|call| ((call.stage, call.number), call.heard.clone()))
+            .min_by_key(|(order, _)| *order)
+    }
+
+    /// Gives a question to who listens between calls; gives it back if nobody does.
+    pub(crate) fn ask(&self, asked: Asked) -> Result<(), Asked> {
+        let asks = lock(&self.asks);
+        match asks.as_ref().filter(|asks| !asks.is_closed()) {
+            Some(asks) => asks
+                .try_send(asked)
+                .map_err(mpsc::error::TrySendError::into_inner),
+            None => Err(asked),
+        }
+    }
+
+    /// Told when the calls that run at this moment are to stop.
+    pub(crate) fn stopping(&self) -> CancellationToken {
+        lock(&self.stopping).clone()
+    }
+
+    /// From now on, what the server says goes to this call; of one that waits, only what the server asks.
     pub(crate) fn call_begins(
         self: &Arc<Self>,
         server: &ServerName,
         heard: Arc<Heard>,
+        stage: Stage,
     ) -> CallGuard {
         let mut calls = lock(&self.calls);
-        let number = calls.last().map_or(0, |call| call.number + 1);
+        let number = CALLS.fetch_add(1, Ordering::Relaxed);
         calls.push(InFlight {
             number,
             server: server.clone(),
             heard,
+            stage,
         });
         CallGuard {
             session: self.clone(),
             number,
         }
     }
+}
+
+/// Notifications that are about what a server has, not about what it does.
+fn is_of_no_call(method: &str) -> bool {
+    method.starts_with("notifications/resources/")
+        || method.starts_with("notifications/prompts/")
+        || method.starts_with("notifications/tasks")
+        || method == "notifications/elicitation/complete"
 }
 
 /// A call in flight, until dropped.

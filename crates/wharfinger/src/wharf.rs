@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 use wharfinger_wire::json::raw;
 
 use crate::agents;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Claims};
 use crate::config::{Config, Loaded};
 use crate::discover::{self, Discoveries};
 use crate::instances::Instances;
@@ -23,6 +23,8 @@ use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionI
 use crate::refresh::{self, Update};
 use crate::servers::{Context, Lines};
 use crate::session::SessionState;
+use crate::subscriptions::Subscriptions;
+use crate::tasks::Tasks;
 use crate::vault::{self, Redactor, SecretNames};
 
 /// What a wharf is opened with.
@@ -80,6 +82,9 @@ pub(crate) struct Inner {
     /// Counts changes of what any session may see.
     pub(crate) generation: watch::Sender<u64>,
     pub(crate) instances: Mutex<Instances>,
+    pub(crate) claims: Mutex<Claims>,
+    pub(crate) tasks: Mutex<Tasks>,
+    pub(crate) subscriptions: Mutex<Subscriptions>,
     pub(crate) sessions: Mutex<HashMap<SessionId, Arc<SessionState>>>,
     pub(crate) agents: Mutex<BTreeSet<AgentName>>,
     pub(crate) logs: Mutex<HashMap<ServerName, Lines>>,
@@ -151,6 +156,9 @@ impl Wharf {
             catalogs: Mutex::default(),
             generation: watch::Sender::new(0),
             instances: Mutex::default(),
+            claims: Mutex::default(),
+            tasks: Mutex::default(),
+            subscriptions: Mutex::default(),
             sessions: Mutex::default(),
             agents: Mutex::default(),
             logs: Mutex::default(),
@@ -216,6 +224,8 @@ impl Wharf {
     /// Stops every server and waits until nothing of them is left. Calls in flight end with an error.
     pub async fn shut_down(&self) {
         self.0.context.stop.cancel();
+        lock(&self.0.subscriptions).clear();
+        lock(&self.0.tasks).clear();
         lock(&self.0.instances).clear();
         lock(&self.0.sessions).clear();
         self.0.context.tasks.close();

@@ -136,6 +136,6 @@ fn note_frame(note: CallNote) -> Option<axum::body::Bytes> {
         CallNote::Notification { method, params } if method == "notifications/message" => {
             Some(frame("log", &*params?))
         }
-        CallNote::Notification { .. } => None,
+        CallNote::Notification { .. } | CallNote::Asked(_) => None,
     }
 }

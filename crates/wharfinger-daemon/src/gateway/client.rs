@@ -9,9 +9,11 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use wharfinger::Session;
-use wharfinger::catalog::{Catalog, needs_portable};
+use wharfinger::catalog::{Catalog, Kind, needs_portable};
 use wharfinger_wire::era::Version;
 use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id};
+
+use super::ask::Questions;
 
 /// A client, from its first request to its goodbye.
 pub(super) struct Client {
@@ -19,8 +21,11 @@ pub(super) struct Client {
     pub(super) version: Version,
     /// Would drop a whole list for a schema it does not know.
     portable: bool,
-    /// The list it was sent last, to see whether it changed since.
+    /// The list of tools it was sent last, to see whether it changed since.
     seen: Mutex<Option<Arc<RawValue>>>,
+    /// Other lists it was sent last, by kind.
+    others: Mutex<HashMap<Kind, Arc<RawValue>>>,
+    pub(super) questions: Questions,
     running: Mutex<HashMap<Id, CancellationToken>>,
     /// Its stream is open, so it is there even when it asks nothing.
     pub(super) streaming: AtomicBool,
@@ -37,6 +42,8 @@ impl Client {
             version,
             portable: needs_portable(name),
             seen: Mutex::default(),
+            others: Mutex::default(),
+            questions: Questions::default(),
             running: Mutex::default(),
             streaming: AtomicBool::new(false),
             born: Instant::now(),
@@ -55,8 +62,32 @@ impl Client {
         portable.unwrap_or(&catalog.list).clone()
     }
 
+    /// It is sent this list of another kind.
+    pub(super) fn sees(&self, kind: Kind, list: &Arc<RawValue>) {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        others.insert(kind, list.clone());
+    }
+
+    /// Kinds of which the list is another one than it was sent; says so once for each.
+    pub(super) fn others_changed(&self) -> Vec<Kind> {
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if others.is_empty() {
+            return vec![];
+        }
+        let directory = self.session.directory();
+        let mut changed = vec![];
+        for (kind, seen) in others.iter_mut() {
+            let now = &directory.page(*kind).list;
+            if now.get() != seen.get() {
+                *seen = now.clone();
+                changed.push(*kind);
+            }
+        }
+        changed
+    }
+
     /// It is sent this list.
-    pub(super) fn sees(&self, list: &Arc<RawValue>) {
+    pub(super) fn sees_tools(&self, list: &Arc<RawValue>) {
         *self.seen() = Some(list.clone());
     }
 

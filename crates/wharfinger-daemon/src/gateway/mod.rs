@@ -3,12 +3,17 @@
 //! Both eras at once. What a method does is in `answer`; how it travels is in `post`, `stream` and `pump`.
 
 mod answer;
+mod ask;
 mod client;
 mod envelope;
 mod listen;
+mod out;
+mod park;
 mod post;
 mod pump;
 mod reply;
+mod seal;
+mod shared;
 mod stream;
 
 use std::collections::HashMap;
@@ -28,11 +33,20 @@ use wharfinger_wire::server::PROTOCOL_VERSION_HEADER;
 use crate::http::{Way, bearer};
 use crate::serve::Daemon;
 use client::Client;
+use park::Parking;
+use seal::Seal;
+use shared::Shared;
 
-/// Clients of the handshake era over HTTP, by their session's id.
+/// What lives longer than one request.
 #[derive(Default)]
 pub(crate) struct State {
+    /// Clients of the handshake era over HTTP, by their session's id.
     clients: Mutex<HashMap<String, Arc<Client>>>,
+    /// Calls of the stateless era that wait for input.
+    parking: Parking,
+    seal: Seal,
+    /// Sessions of clients that have none of their own.
+    shared: Shared,
 }
 
 impl State {

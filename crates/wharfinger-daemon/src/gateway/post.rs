@@ -8,20 +8,18 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 use wharfinger::SessionOptions;
 use wharfinger::model::{AgentName, Declared, SessionId};
 use wharfinger_wire::era::Version;
 use wharfinger_wire::json::{Object, Raw};
-use wharfinger_wire::message::{
-    self, ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id, METHOD_NOT_FOUND, Message,
-};
+use wharfinger_wire::message::{self, ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id, Message};
 use wharfinger_wire::server::{PROTOCOL_VERSION_HEADER, RequestMeta, SESSION_ID};
 
 use super::answer::{self, Question};
 use super::client::Client;
+use super::out::Out;
 use super::reply::{Frame, accepted, json, refuse, respond};
-use super::{envelope, find, is_modern, listen};
+use super::{envelope, find, is_modern, listen, shared};
 use crate::home::random_hex;
 use crate::serve::Daemon;
 
@@ -82,7 +80,7 @@ async fn one(
                 return stateless(daemon, agent, headers, &id, &method, params, meta).await;
             }
             if method == "initialize" {
-                return initialize(daemon, agent, headers, &id, params);
+                return initialize(daemon, agent, headers, &id, params).await;
             }
             let client = match known(daemon, agent, headers, Some(&id)) {
                 Ok(client) => client,
@@ -105,13 +103,16 @@ async fn one(
                 Err(refusal) => *refusal,
             }
         }
-        // Nothing is asked of clients yet that they could answer, and in the stateless era nothing ever is.
+        // In the stateless era nothing is ever asked that way.
         Message::Response { .. } if is_modern(headers) => {
             let text = "a response answers nothing here";
             refuse(StatusCode::BAD_REQUEST, None, INVALID_REQUEST, text)
         }
-        Message::Response { .. } => match known(daemon, agent, headers, None) {
-            Ok(_) => accepted(),
+        Message::Response { id, outcome } => match known(daemon, agent, headers, None) {
+            Ok(client) => {
+                client.answered(id.as_ref(), outcome);
+                accepted()
+            }
             Err(refusal) => *refusal,
         },
     }
@@ -120,13 +121,22 @@ async fn one(
 /// What a client tells.
 pub(super) fn notified(client: &Client, method: &str, params: Option<&RawValue>) {
     client.touch();
-    if method == "notifications/cancelled" {
-        let params = params
-            .and_then(|params| Object::from_raw(params).ok())
-            .unwrap_or_default();
-        if let Some(id) = params.get("requestId").and_then(Id::parse) {
-            client.cancel(&id);
+    match method {
+        "notifications/cancelled" => {
+            let params = params
+                .and_then(|params| Object::from_raw(params).ok())
+                .unwrap_or_default();
+            if let Some(id) = params.get("requestId").and_then(Id::parse) {
+                client.cancel(&id);
+            }
         }
+        "notifications/progress" => {
+            if let Some(params) = params {
+                client.progressed(params);
+            }
+        }
+        "notifications/roots/list_changed" => client.session().roots_changed(),
+        _ => {}
     }
 }
 
@@ -153,7 +163,7 @@ fn known(
 }
 
 /// Begins a session of the handshake era.
-fn initialize(
+async fn initialize(
     daemon: &Arc<Daemon>,
     agent: &AgentName,
     headers: &HeaderMap,
@@ -180,11 +190,11 @@ fn initialize(
         daemon,
         agent,
         version,
-        client_info(params).as_deref(),
+        Described::by_handshake(params),
     ));
     let session = client.session().id().to_string();
     daemon.gateway.clients().insert(session, client.clone());
-    let reply = message::result(id, &answer::initialize(&client));
+    let reply = message::result(id, &answer::initialize(&client).await);
     named(json(StatusCode::OK, reply), &client)
 }
 
@@ -218,12 +228,12 @@ pub(super) fn begin(
     daemon: &Arc<Daemon>,
     agent: &AgentName,
     version: Version,
-    info: Option<&RawValue>,
+    described: Described,
 ) -> Client {
     let session = daemon.wharf.session(SessionOptions {
         agent: agent.clone(),
         id: SessionId::new(&random_hex()[..32]).expect("hex is visible ASCII"),
-        declared: Declared::default(),
+        declared: described.declared,
         reserved: vec![],
         lasting: false,
     });
@@ -232,25 +242,41 @@ pub(super) fn begin(
     daemon
         .tasks
         .spawn(async move { drop(listing.tools().await) });
-    Client::new(session, version, &answer::client_name(info))
+    Client::new(session, version, &described.name)
 }
 
-/// The session of all clients of an agent that have none of their own.
-pub(super) fn shared_session(daemon: &Daemon, agent: &AgentName) -> wharfinger::Session {
-    daemon.wharf.session(SessionOptions {
-        agent: agent.clone(),
-        id: SessionId::new(&format!("stateless-{agent}"))
-            .expect("an agent's name is visible ASCII"),
-        declared: Declared::default(),
-        reserved: vec![],
-        lasting: true,
-    })
+/// How a client describes itself.
+pub(super) struct Described {
+    /// What it calls itself.
+    pub(super) name: String,
+    pub(super) declared: Declared,
 }
 
-/// `clientInfo` of an `initialize`.
-pub(super) fn client_info(params: Option<&RawValue>) -> Option<Raw> {
-    let params = Object::from_raw(params?).ok()?;
-    params.get("clientInfo").map(ToOwned::to_owned)
+impl Described {
+    /// In the params of `initialize`.
+    pub(super) fn by_handshake(params: Option<&RawValue>) -> Self {
+        let params = params.and_then(|params| Object::from_raw(params).ok());
+        let params = params.unwrap_or_default();
+        Self {
+            name: answer::client_name(params.get("clientInfo")),
+            declared: declared(params.get("capabilities")),
+        }
+    }
+
+    /// In a request of the stateless era.
+    pub(super) fn by_request(meta: &RequestMeta) -> Self {
+        Self {
+            name: answer::client_name(meta.client_info.as_deref()),
+            declared: declared(meta.capabilities.as_deref()),
+        }
+    }
+}
+
+fn declared(capabilities: Option<&RawValue>) -> Declared {
+    match capabilities.map(RawValue::get) {
+        None | Some("{}") => Declared::default(),
+        Some(text) => Declared::by_client(text),
+    }
 }
 
 fn named(mut response: Response, client: &Client) -> Response {
@@ -280,16 +306,18 @@ pub(super) fn ask(
     };
     let (client, id, method) = (client.clone(), id.clone(), method.to_owned());
     let params = params.map(ToOwned::to_owned);
-    let stop = daemon.stop.clone();
-    daemon.tasks.spawn(async move {
+    let daemon = daemon.clone();
+    daemon.clone().tasks.spawn(async move {
         let question = Question {
+            daemon: &daemon,
             client: &client,
             method: &method,
             params: params.as_deref(),
             meta: &meta,
+            out: Out::Frames(frames.clone()),
         };
         let taken_back = running.cancelled.cancelled();
-        let Some(answered) = answered(question, &frames, &stop, taken_back).await else {
+        let Some(answered) = answered(question, taken_back).await else {
             return;
         };
         drop(running);
@@ -303,15 +331,12 @@ pub(super) fn ask(
 /// The answer to a question, whose notes go ahead of it; `None` when the client takes it back first.
 async fn answered(
     question: Question<'_>,
-    frames: &mpsc::Sender<Frame>,
-    stop: &CancellationToken,
     taken_back: impl Future<Output = ()>,
 ) -> Option<Result<Raw, ErrorObject>> {
-    let told = |note| drop(frames.try_send(Frame::note(note)));
     tokio::select! {
-        answered = question.answer(told) => Some(answered),
+        answered = question.answer() => Some(answered),
         () = taken_back => None,
-        () = stop.cancelled() => {
+        () = question.daemon.stop.cancelled() => {
             Some(Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping")))
         }
     }
@@ -350,29 +375,27 @@ async fn stateless(
         Ok(version) => version,
         Err(error) => return refused(&error),
     };
-    let session = shared_session(daemon, agent);
-    let name = answer::client_name(meta.client_info.as_deref());
+    let Described { name, declared } = Described::by_request(&meta);
+    let session = shared::session(daemon, agent, declared);
     let client = Arc::new(Client::new(session, version, &name));
     if method == "subscriptions/listen" {
         return listen::over_http(daemon, &client, id, params);
     }
-    if !matches!(method, "server/discover" | "tools/list" | "tools/call") {
-        let error = ErrorObject::new(METHOD_NOT_FOUND, format!("method not found: {method}"));
-        return refused(&error);
-    }
     let (frames, receiver) = mpsc::channel(FRAMES);
     let (id, method) = (id.clone(), method.to_owned());
     let params = params.map(ToOwned::to_owned);
-    let stop = daemon.stop.clone();
-    daemon.tasks.spawn(async move {
+    let daemon = daemon.clone();
+    daemon.clone().tasks.spawn(async move {
         let question = Question {
+            daemon: &daemon,
             client: &client,
             method: &method,
             params: params.as_deref(),
             meta: &meta,
+            out: Out::Frames(frames.clone()),
         };
         // Closing the response takes the request back.
-        let Some(answered) = answered(question, &frames, &stop, frames.closed()).await else {
+        let Some(answered) = answered(question, frames.closed()).await else {
             return;
         };
         let status = answered
@@ -437,7 +460,7 @@ fn batch(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMap, body: &[u
                 );
             }
             Ok(Message::Notification { method, params }) => notified(&client, &method, params),
-            Ok(Message::Response { .. }) => {}
+            Ok(Message::Response { id, outcome }) => client.answered(id.as_ref(), outcome),
             Err(odd) => {
                 asked = true;
                 let error = ErrorObject::new(odd.code, odd.reason);

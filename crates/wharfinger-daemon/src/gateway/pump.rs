@@ -24,13 +24,17 @@ use wharfinger_wire::server::RequestMeta;
 
 use super::answer::{self, Question};
 use super::client::Client;
-use super::post::{begin, client_info, notified, reply, shared_session};
-use super::{admit, envelope, listen, stream};
+use super::out::Out;
+use super::post::{Described, begin, notified, reply};
+use super::{admit, envelope, listen, shared, stream};
 use crate::http::Way;
 use crate::serve::Daemon;
 
 /// Messages that wait for a client to read them; then its requests wait.
 const QUEUE: usize = 1024;
+
+/// Descriptions of itself that one program may have a session of its own for.
+const VARIANTS: usize = 8;
 
 /// Turns the connection into a byte stream.
 pub(super) async fn upgrade(
@@ -72,6 +76,8 @@ struct Pump {
     agent: AgentName,
     out: mpsc::Sender<Vec<u8>>,
     client: Option<Arc<Client>>,
+    /// The same program where it describes itself otherwise, as each request of the stateless era may.
+    variants: Vec<Arc<Client>>,
     /// Ends subscriptions, which would go on for ever.
     input_over: CancellationToken,
 }
@@ -90,6 +96,7 @@ async fn serve(
         agent: agent.clone(),
         out,
         client: None,
+        variants: vec![],
         input_over: CancellationToken::new(),
     };
     let stop = daemon.stop.clone();
@@ -138,11 +145,12 @@ async fn serve(
     let Pump {
         out,
         client,
+        variants,
         input_over,
         ..
     } = pump;
     input_over.cancel();
-    if let Some(client) = client {
+    for client in client.into_iter().chain(variants) {
         tokio::select! {
             () = client.idle() => {}
             () = out.closed() => {}
@@ -219,12 +227,15 @@ impl Pump {
         match message {
             Message::Request { id, method, params } => self.request(id, &method, params).await,
             Message::Notification { method, params } => {
-                if let Some(client) = &self.client {
+                for client in self.client.iter().chain(&self.variants) {
                     notified(client, &method, params);
                 }
             }
-            // Nothing is asked of clients yet that they could answer.
-            Message::Response { .. } => {}
+            Message::Response { id, outcome } => {
+                if let Some(client) = &self.client {
+                    client.answered(id.as_ref(), outcome);
+                }
+            }
         }
     }
 
@@ -239,6 +250,7 @@ impl Pump {
             (Some(client), enveloped) if client.version.is_modern() == enveloped && !probe => {
                 match envelope::check_meta(&meta) {
                     Err(error) if enveloped => return self.refuse(&id, &error).await,
+                    Ok(version) if enveloped => self.variant(&client.clone(), version, &meta),
                     Ok(_) | Err(_) => client.clone(),
                 }
             }
@@ -270,25 +282,48 @@ impl Pump {
 
     /// A client of the stateless era; a probe leaves the era open.
     fn stateless(&mut self, version: Version, meta: &RequestMeta, probe: bool) -> Arc<Client> {
-        let info = meta.client_info.as_deref();
+        let described = Described::by_request(meta);
         if probe {
             // Only this question is answered with it, so it shares a session.
-            let session = shared_session(&self.daemon, &self.agent);
-            return Arc::new(Client::new(session, version, &answer::client_name(info)));
+            let session = shared::session(&self.daemon, &self.agent, described.declared);
+            return Arc::new(Client::new(session, version, &described.name));
         }
-        let client = Arc::new(begin(&self.daemon, &self.agent, version, info));
+        let client = Arc::new(begin(&self.daemon, &self.agent, version, described));
         self.client = Some(client.clone());
         client
     }
 
+    /// The client as this request describes it: another description is another session, since servers may answer it
+    /// otherwise.
+    fn variant(
+        &mut self,
+        first: &Arc<Client>,
+        version: Version,
+        meta: &RequestMeta,
+    ) -> Arc<Client> {
+        let described = Described::by_request(meta);
+        let mut known = std::iter::once(first).chain(&self.variants);
+        let same = |client: &&Arc<Client>| *client.session().declared() == described.declared;
+        if let Some(client) = known.find(same) {
+            return client.clone();
+        }
+        if self.variants.len() >= VARIANTS {
+            let session = shared::session(&self.daemon, &self.agent, described.declared);
+            return Arc::new(Client::new(session, version, &described.name));
+        }
+        let client = Arc::new(begin(&self.daemon, &self.agent, version, described));
+        self.variants.push(client.clone());
+        client
+    }
+
     fn handshake(&mut self, version: Version, params: Option<&RawValue>) -> Arc<Client> {
-        let info = client_info(params);
-        let client = Arc::new(begin(&self.daemon, &self.agent, version, info.as_deref()));
+        let described = Described::by_handshake(params);
+        let client = Arc::new(begin(&self.daemon, &self.agent, version, described));
         self.client = Some(client.clone());
-        let (told, out) = (client.clone(), self.out.clone());
+        let (told, out) = (client.clone(), Out::Lines(self.out.clone()));
         // Ends with the pump: its sender goes, or the daemon stops.
         let gone = self.out.clone();
-        let stop = self.daemon.stop.clone();
+        let (stop, daemon) = (self.daemon.stop.clone(), self.daemon.clone());
         self.daemon.tasks.spawn(async move {
             let ended = async {
                 tokio::select! {
@@ -296,8 +331,7 @@ impl Pump {
                     () = told.session().over() => {}
                 }
             };
-            let send = |message| out.try_send(message).is_ok();
-            stop.run_until_cancelled(stream::tell(&told, send, ended))
+            stop.run_until_cancelled(stream::tell(&daemon, &told, &out, ended))
                 .await;
         });
         client
@@ -320,8 +354,8 @@ impl Pump {
         match answer::requested_version(params) {
             Ok(version) => {
                 let client = self.handshake(version, params);
-                self.send(message::result(id, &answer::initialize(&client)))
-                    .await;
+                let result = answer::initialize(&client).await;
+                self.send(message::result(id, &result)).await;
             }
             Err(error) => self.refuse(id, &error).await,
         }
@@ -343,25 +377,24 @@ impl Pump {
         let input_over = self.input_over.clone();
         let (out, method) = (self.out.clone(), method.to_owned());
         let (params, stop) = (params.map(ToOwned::to_owned), self.daemon.stop.clone());
+        let daemon = self.daemon.clone();
         self.daemon.tasks.spawn(async move {
-            let mut tell = |message: Vec<u8>| out.try_send(message).is_ok();
+            let told = Out::Lines(out.clone());
             let params = params.as_deref();
             let answering = async {
                 if client.version.is_modern() && method == "subscriptions/listen" {
-                    listen::over_stdio(&client, &id, params, &mut tell).await?;
+                    listen::over_stdio(&client, &id, params, &told).await?;
                     return Ok(answer::subscription_end(&id.to_raw()));
                 }
                 let question = Question {
+                    daemon: &daemon,
                     client: &client,
                     method: &method,
                     params,
                     meta: &meta,
+                    out: told,
                 };
-                question
-                    .answer(|message| {
-                        tell(message);
-                    })
-                    .await
+                question.answer().await
             };
             let listens = method == "subscriptions/listen";
             let answered = tokio::select! {

@@ -7,14 +7,17 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use wharfinger::SessionNote;
+use wharfinger::catalog::Kind;
 use wharfinger::model::AgentName;
 use wharfinger_wire::message;
 use wharfinger_wire::server::SESSION_ID;
 
 use super::client::Client;
+use super::out::Out;
 use super::post::FRAMES;
-use super::reply::{Frame, refuse, sse};
+use super::reply::{refuse, sse};
 use super::{find, is_modern};
 use crate::serve::Daemon;
 
@@ -38,7 +41,7 @@ pub(super) fn handle(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMa
     }
     let (frames, receiver) = mpsc::channel(FRAMES);
     let id = HeaderValue::from_str(client.session().id().as_str());
-    let (told, stop) = (client.clone(), daemon.stop.clone());
+    let (told, stop, serving) = (client.clone(), daemon.stop.clone(), daemon.clone());
     daemon.tasks.spawn(async move {
         let gone = async {
             tokio::select! {
@@ -46,8 +49,9 @@ pub(super) fn handle(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMa
                 () = told.session().over() => {}
             }
         };
-        let send = |note| frames.try_send(Frame::note(note)).is_ok();
-        stop.run_until_cancelled(tell(&told, send, gone)).await;
+        let out = Out::Frames(frames.clone());
+        let telling = tell(&serving, &told, &out, gone);
+        stop.run_until_cancelled(telling).await;
         told.streaming.store(false, Ordering::Release);
         told.touch();
     });
@@ -60,12 +64,16 @@ pub(super) fn handle(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMa
 
 /// Tells a client of the handshake era what belongs to none of its requests, until it is gone.
 pub(super) async fn tell(
-    client: &Client,
-    mut send: impl FnMut(Vec<u8>) -> bool,
+    daemon: &Arc<Daemon>,
+    client: &Arc<Client>,
+    out: &Out,
     gone: impl Future<Output = ()>,
 ) {
     let session = client.session();
     let mut notes = session.notes();
+    let mut asks = session.asks();
+    let over = CancellationToken::new();
+    let _ended = over.clone().drop_guard();
     let mut generation = session.wharf().generation();
     let mut gone = std::pin::pin!(gone);
     // A change since the last list counts, also one from before this stream was opened.
@@ -73,13 +81,26 @@ pub(super) async fn tell(
     loop {
         let message = tokio::select! {
             () = &mut gone => return,
-            changed = generation.changed() => match changed {
-                Ok(()) if client.knows_a_list() && client.list_changed() => {
-                    message::notification("notifications/tools/list_changed", None)
+            changed = generation.changed() => {
+                if changed.is_err() {
+                    return;
                 }
-                Ok(()) => continue,
-                Err(_) => return,
+                for kind in client.others_changed() {
+                    let method = match kind {
+                        Kind::Prompt => "notifications/prompts/list_changed",
+                        Kind::Resource | Kind::Template => "notifications/resources/list_changed",
+                    };
+                    out.note(message::notification(method, None));
+                }
+                if !client.knows_a_list() || !client.list_changed() {
+                    continue;
+                }
+                message::notification("notifications/tools/list_changed", None)
             },
+            Some(asked) = asks.recv() => {
+                client.pass(daemon, asked, out.clone(), over.clone());
+                continue;
+            }
             note = notes.recv() => match note {
                 Ok(SessionNote::Notification { method, params, .. }) => {
                     message::notification(&method, params.as_deref())
@@ -89,6 +110,6 @@ pub(super) async fn tell(
             },
         };
         // A client that does not read misses what does not fit.
-        send(message);
+        out.note(message);
     }
 }

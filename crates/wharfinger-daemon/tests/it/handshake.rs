@@ -42,7 +42,12 @@ async fn a_version_is_agreed_on() {
         });
         let result = json!({
             "protocolVersion": answered,
-            "capabilities": { "logging": {}, "tools": { "listChanged": true } },
+            // No server is there yet, so any may come.
+            "capabilities": {
+                "logging": {}, "completions": {}, "prompts": { "listChanged": true },
+                "resources": { "listChanged": true, "subscribe": true },
+                "tools": { "listChanged": true },
+            },
             "serverInfo": info,
         });
         let expect = json!({ "jsonrpc": "2.0", "id": "i", "result": result });

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::dock::{Dock, SERVER_KEY, fake, names};
+use crate::dock::{CAPABILITIES_KEY, Dock, SERVER_KEY, fake, names};
 
 const MODERN_KINDS: [&str; 3] = ["modern", "modern-only", "modern-unlocked"];
 
@@ -90,7 +90,10 @@ async fn a_tool_that_wants_input_tells_a_handshake_client_that_it_can_not() {
 async fn a_stateless_client_is_asked_for_input_and_answers() {
     let dock =
         Dock::new(json!({ "a": fake(&["modern", "ask=elicitation/create"], json!({})) })).await;
-    let call = |id: i64, params| dock.stateless(id, "tools/call", params);
+    let call = |id: i64, mut params: serde_json::Value| {
+        params["_meta"] = json!({ CAPABILITIES_KEY: { "elicitation": {} } });
+        dock.stateless(id, "tools/call", params)
+    };
     let asked = call(1, json!({ "name": "work" })).send().await.json().await;
     let asked = &asked["result"];
     assert_eq!(asked["resultType"], "input_required");

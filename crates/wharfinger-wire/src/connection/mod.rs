@@ -12,6 +12,7 @@ mod call;
 mod outgoing;
 mod pending;
 mod reading;
+mod reply;
 mod shared;
 mod writing;
 
@@ -21,10 +22,11 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
 
-use crate::json::{Object, Raw};
+use crate::json::Object;
 use crate::message::{self, ErrorObject, Id};
 
 pub use call::{Call, Event};
+pub use reply::Reply;
 pub use shared::Counters;
 use shared::Shared;
 
@@ -35,14 +37,8 @@ pub trait Peer: Send + Sync + 'static {
     /// A notification, but for progress of calls that asked the connection for it.
     fn notification(&self, method: &str, params: Option<&RawValue>);
 
-    /// A request, but for `ping`. Without an answer now, it is given later to
-    /// [`Connection::answer`].
-    fn request(
-        &self,
-        id: &Id,
-        method: &str,
-        params: Option<&RawValue>,
-    ) -> Option<Result<Raw, ErrorObject>>;
+    /// A request, but for `ping`; answered now or later, by the reply.
+    fn request(&self, reply: Reply, method: &str, params: Option<&RawValue>);
 
     /// Something that could not be used. It is counted already.
     fn skipped(&self, skipped: &Skipped);
@@ -232,14 +228,7 @@ impl Connection {
 
     /// Sends a notification.
     pub fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), CallError> {
-        let write = |out: &mut Vec<u8>| message::write_notification(out, method, params);
-        self.shared().outgoing.push(size(method, params), write)
-    }
-
-    /// Answers a request that [`Peer::request`] left open.
-    #[expect(clippy::needless_pass_by_value, reason = "an answer is given once")]
-    pub fn answer(&self, id: &Id, outcome: Result<Raw, ErrorObject>) -> Result<(), CallError> {
-        self.shared().answer(id, &outcome)
+        self.shared().notify(method, params)
     }
 
     /// Whether no call can be made any more.

@@ -8,7 +8,7 @@ use tokio::io::AsyncRead;
 
 use super::pending::{Answered, Progressed};
 use super::shared::{Shared, count};
-use super::{CallError, SkipReason};
+use super::{CallError, Reply, SkipReason};
 use crate::json;
 use crate::lines::{Line, LineReader, Oversized};
 use crate::message::{self, ErrorObject, Found, Id, Malformed, Message};
@@ -33,7 +33,7 @@ pub(super) async fn run<R: AsyncRead + Unpin>(reader: R, shared: Arc<Shared>) {
 }
 
 /// Reads to the end; a stream that cannot be read has ended.
-async fn read<R: AsyncRead + Unpin>(reader: R, shared: &Shared) {
+async fn read<R: AsyncRead + Unpin>(reader: R, shared: &Arc<Shared>) {
     let mut lines = LineReader::with_limit(reader, shared.limits.line_bytes);
     while let Ok(Some(line)) = lines.next_line().await {
         shared.take_line(line);
@@ -41,7 +41,7 @@ async fn read<R: AsyncRead + Unpin>(reader: R, shared: &Shared) {
 }
 
 impl Shared {
-    fn take_line(&self, line: Line<'_>) {
+    fn take_line(self: &Arc<Self>, line: Line<'_>) {
         match line {
             Line::Text(text) if text.trim_ascii().is_empty() => {}
             Line::Text(text) if message::is_batch(text) => self.take_batch(text),
@@ -67,7 +67,7 @@ impl Shared {
         }
     }
 
-    fn take_batch(&self, text: &str) {
+    fn take_batch(self: &Arc<Self>, text: &str) {
         match message::parse_batch_str(text) {
             Ok(batch) => batch
                 .into_iter()
@@ -76,7 +76,7 @@ impl Shared {
         }
     }
 
-    fn take_message(&self, text: &str, message: Result<Message<'_>, Malformed>) {
+    fn take_message(self: &Arc<Self>, text: &str, message: Result<Message<'_>, Malformed>) {
         match message {
             Ok(Message::Response { id, outcome }) => self.take_reply(text, id.as_ref(), outcome),
             Ok(Message::Notification { method, params }) => {
@@ -138,15 +138,14 @@ impl Shared {
         true
     }
 
-    fn take_request(&self, id: &Id, method: &str, params: Option<&RawValue>) {
-        let outcome = match method {
-            "ping" => Some(Ok(json::empty_object())),
-            _ => self.peer.request(id, method, params),
-        };
-        if let Some(outcome) = outcome {
+    fn take_request(self: &Arc<Self>, id: &Id, method: &str, params: Option<&RawValue>) {
+        if method == "ping" {
             // A full queue is counted, a closed one has nobody to read the answer.
-            self.answer(id, &outcome).ok();
+            self.answer(id, &Ok(json::empty_object())).ok();
+            return;
         }
+        let reply = Reply::new(Arc::downgrade(self), id.clone());
+        self.peer.request(reply, method, params);
     }
 
     /// Fails the call whose reply could not be read, if there is one.

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::outgoing::Outgoing;
 use super::pending::Pending;
-use super::{CallError, ENVELOPE, Limits, Peer, SkipReason, Skipped};
+use super::{CallError, ENVELOPE, Limits, Peer, SkipReason, Skipped, size};
 use crate::json::{self, Object, Raw};
 use crate::message::{self, ErrorObject, Id};
 
@@ -68,6 +68,11 @@ impl Shared {
         self.outgoing
             .push(size, |out| message::write_answer(out, Some(id), payload))
             .inspect_err(|_| count(&self.counts.dropped_answers))
+    }
+
+    pub(super) fn notify(&self, method: &str, params: Option<&RawValue>) -> Result<(), CallError> {
+        let write = |out: &mut Vec<u8>| message::write_notification(out, method, params);
+        self.outgoing.push(size(method, params), write)
     }
 
     /// Tells the server that nobody waits for a call any more. Goes out even when the queue is

@@ -221,6 +221,7 @@ async fn requests_of_the_server_are_answered() {
         connection,
         mut server,
         mut heard,
+        mut open,
         ..
     } = pair();
     server
@@ -248,12 +249,18 @@ async fn requests_of_the_server_are_answered() {
     for expected in [r#"1 known {"a":1}"#, "-1 unknown -", "2.50 later -"] {
         assert_eq!(heard.recv().await.unwrap(), expected);
     }
-    let id = Id::parse(&raw("2.50")).unwrap();
-    connection.answer(&id, Ok(raw("[ ]"))).unwrap();
+    let reply = open.recv().await.unwrap();
+    assert_eq!(reply.id(), &Id::parse(&raw("2.50")).unwrap());
+    reply.give(Ok(raw("[ ]"))).unwrap();
     assert_eq!(
         server.line().await,
         r#"{"jsonrpc":"2.0","id":2.50,"result":[ ]}"#
     );
+    server.say(r#"{"id":3,"method":"dropped"}"#).await;
+    let expected =
+        r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"nobody answered"}}"#;
+    assert_eq!(server.line().await, expected, "no server waits for ever");
+    drop(connection);
 }
 
 #[tokio::test]

@@ -1,9 +1,9 @@
 //! Servers that send what they should not: the call ends, the connection lives.
 
 use wharfinger_wire::connection::{CallError, Counters, Limits};
-use wharfinger_wire::message::{INTERNAL_ERROR, Id};
+use wharfinger_wire::message::INTERNAL_ERROR;
 
-use crate::support::{Pair, end, pair, pair_with, raw};
+use crate::support::{Pair, end, pair, pair_with};
 
 /// What becomes of call 1 when the server says `line` instead of an answer, how many things are
 /// skipped, and that the next call works.
@@ -258,6 +258,7 @@ async fn a_server_that_dies_in_the_middle_of_a_reply_closed_the_connection() {
         server,
         mut heard,
         tasks,
+        ..
     } = pair();
     let call = connection.call("m", None, false).unwrap();
     server.say_last(r#"{"id":1,"result":{"te"#).await;
@@ -275,10 +276,6 @@ async fn a_server_that_dies_in_the_middle_of_a_reply_closed_the_connection() {
     ));
     assert!(matches!(
         connection.notify("m", None),
-        Err(CallError::Closed)
-    ));
-    assert!(matches!(
-        connection.answer(&Id::number(1), Ok(raw("1"))),
         Err(CallError::Closed)
     ));
     tasks.wait().await;

@@ -43,10 +43,13 @@ async fn a_server_that_never_reads_fills_the_queue_and_no_more() {
     };
     let Pair {
         connection,
-        server,
+        mut server,
+        mut open,
         tasks,
         ..
     } = pair_with(limits, 16);
+    server.say(r#"{"id":1,"method":"later"}"#).await;
+    let reply = open.recv().await.unwrap();
     let mut calls = Vec::new();
     let full = loop {
         match connection.call("some/method", None, false) {
@@ -61,11 +64,7 @@ async fn a_server_that_never_reads_fills_the_queue_and_no_more() {
         connection.notify("some/method", None),
         Err(CallError::QueueFull { .. })
     ));
-    assert!(
-        connection
-            .answer(&Id::number(1), Ok(raw(r#""something""#)))
-            .is_err()
-    );
+    assert!(reply.give(Ok(raw(r#""something""#))).is_err());
     assert_eq!(connection.counters().dropped_answers, 1);
     // Dropping them needs no room; closing does not wait for the server.
     calls.truncate(3);
@@ -140,6 +139,7 @@ async fn closing_fails_the_calls_and_flushes_the_rest() {
         mut server,
         mut heard,
         tasks,
+        ..
     } = pair_with(Limits::default(), 16);
     let call = connection.call("m", None, false).unwrap();
     connection.notify("last", None).unwrap();
@@ -183,6 +183,7 @@ async fn abandoning_does_not_wait_for_pipes_held_open() {
         server,
         mut heard,
         tasks,
+        ..
     } = pair();
     connection.abandon();
     tasks.wait().await;

@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
-use wharfinger_wire::connection::{Call, Connection, Event, Limits, Peer, SkipReason, Skipped};
+use wharfinger_wire::connection::{
+    Call, Connection, Event, Limits, Peer, Reply, SkipReason, Skipped,
+};
 use wharfinger_wire::json::{self, Object, Raw};
 use wharfinger_wire::lines::{Line, LineReader};
 use wharfinger_wire::message::{ErrorObject, Id, METHOD_NOT_FOUND};
@@ -22,6 +24,8 @@ pub(crate) struct Pair {
     pub(crate) server: Server,
     /// What the peer heard, in words.
     pub(crate) heard: mpsc::UnboundedReceiver<String>,
+    /// Requests that were left open.
+    pub(crate) open: mpsc::UnboundedReceiver<Reply>,
     pub(crate) tasks: TaskTracker,
 }
 
@@ -34,8 +38,9 @@ pub(crate) fn pair_with(limits: Limits, pipe: usize) -> Pair {
     let (input_far, input) = tokio::io::duplex(pipe);
     let (output, output_far) = tokio::io::duplex(pipe);
     let (tell, heard) = mpsc::unbounded_channel();
+    let (leave, open) = mpsc::unbounded_channel();
     let tasks = TaskTracker::new();
-    let peer = Arc::new(Ears(tell));
+    let peer = Arc::new(Ears { tell, leave });
     let connection = Connection::start(output_far, input_far, peer, limits, &tasks);
     tasks.close();
     Pair {
@@ -45,6 +50,7 @@ pub(crate) fn pair_with(limits: Limits, pipe: usize) -> Pair {
             output,
         },
         heard,
+        open,
         tasks,
     }
 }
@@ -85,12 +91,15 @@ impl Server {
 }
 
 /// Answers `known` at once, `later` not at all, and everything else with an error.
-struct Ears(mpsc::UnboundedSender<String>);
+struct Ears {
+    tell: mpsc::UnboundedSender<String>,
+    leave: mpsc::UnboundedSender<Reply>,
+}
 
 impl Ears {
     fn tell(&self, text: String) {
         // A test that is over does not listen.
-        self.0.send(text).ok();
+        self.tell.send(text).ok();
     }
 }
 
@@ -99,21 +108,23 @@ impl Peer for Ears {
         self.tell(format!("{method} {}", params.map_or("-", RawValue::get)));
     }
 
-    fn request(
-        &self,
-        id: &Id,
-        method: &str,
-        params: Option<&RawValue>,
-    ) -> Option<Result<Raw, ErrorObject>> {
-        self.tell(format!(
-            "{id} {method} {}",
-            params.map_or("-", RawValue::get)
-        ));
-        match method {
-            "known" => Some(Ok(json::raw("yes"))),
-            "later" => None,
-            _ => Some(Err(ErrorObject::new(METHOD_NOT_FOUND, "no"))),
-        }
+    fn request(&self, reply: Reply, method: &str, params: Option<&RawValue>) {
+        let params = params.map_or("-", RawValue::get);
+        self.tell(format!("{} {method} {params}", reply.id()));
+        let answered = match method {
+            "known" => reply.give(Ok(json::raw("yes"))),
+            "later" => {
+                self.leave.send(reply).ok();
+                Ok(())
+            }
+            "dropped" => {
+                drop(reply);
+                Ok(())
+            }
+            _ => reply.give(Err(ErrorObject::new(METHOD_NOT_FOUND, "no"))),
+        };
+        // A test may have closed the connection meanwhile.
+        answered.ok();
     }
 
     fn skipped(&self, skipped: &Skipped) {

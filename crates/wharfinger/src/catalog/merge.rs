@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use wharfinger_wire::json::{self, Object};
 
+use super::claims::{Claims, Kind};
 use super::listing::Tool;
 use super::names::fold;
 use super::portable::portable;
@@ -61,8 +62,9 @@ impl Catalog {
     }
 }
 
-/// Joins offers in source order. `reserved` are the names of the host's own tools (V47).
-pub fn merge(offers: &[Offer<'_>], reserved: &[String]) -> Catalog {
+/// Joins offers in source order. `reserved` are the names of the host's own tools (V47); `claims` say which URIs agents
+/// see otherwise than their servers have them.
+pub fn merge(offers: &[Offer<'_>], reserved: &[String], claims: &Claims) -> Catalog {
     let own: HashMap<String, &String> = reserved.iter().map(|name| (fold(name), name)).collect();
     let mut taken: HashMap<String, &ServerName> = HashMap::new();
     let (mut tools, mut warnings) = (vec![], vec![]);
@@ -84,7 +86,7 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String]) -> Catalog {
                 tools.push(Exposed {
                     name: name.clone(),
                     server: server.clone(),
-                    tool: tool.clone(),
+                    tool: with_page(tool, server, claims).unwrap_or_else(|| tool.clone()),
                 });
             }
         }
@@ -102,6 +104,30 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String]) -> Catalog {
         portable,
         warnings,
     }
+}
+
+/// The tool, where the page that shows its results (`_meta.ui.resourceUri`) has another URI for agents.
+fn with_page(tool: &Tool, server: &ServerName, claims: &Claims) -> Option<Tool> {
+    if !claims.marks(server) {
+        return None;
+    }
+    let marked = |uri: &str| {
+        let marked = claims.is_marked(server, Kind::Resource, uri);
+        marked.then(|| json::raw(&Kind::Resource.marked(server, uri)))
+    };
+    let mut object = Object::from_raw(&tool.raw).ok()?;
+    let mut meta = object.object("_meta")?;
+    let mut ui = meta.object("ui")?;
+    let uri = marked(&ui.text("resourceUri")?)?;
+    ui.set("resourceUri", uri);
+    let ui = ui.to_raw();
+    meta.set("ui", ui);
+    let meta = meta.to_raw();
+    object.set("_meta", meta);
+    Some(Tool {
+        name: tool.name.clone(),
+        raw: Arc::from(object.to_raw()),
+    })
 }
 
 fn lists(tools: &[Exposed]) -> (Arc<RawValue>, Option<Arc<RawValue>>) {
@@ -185,7 +211,7 @@ mod tests {
             })
             .collect();
         let reserved: Vec<String> = reserved.iter().map(|r| (*r).to_owned()).collect();
-        merge(&offers, &reserved)
+        merge(&offers, &reserved, &Claims::default())
     }
 
     fn check(servers: &[(&str, &[&str])], reserved: &[&str], expect: &[&str], warnings: &[&str]) {
@@ -258,7 +284,28 @@ mod tests {
         );
         assert!(portable.is_none());
         assert!(catalog.find("x").is_some() && catalog.find("y").is_none());
-        assert_eq!(merge(&[], &[]).list.get(), r#"{"tools":[]}"#);
+        assert_eq!(
+            merge(&[], &[], &Claims::default()).list.get(),
+            r#"{"tools":[]}"#
+        );
+    }
+
+    #[test]
+    fn the_page_of_a_tool_has_the_uri_that_agents_see() {
+        let tool = |text: &str| Tool {
+            name: crate::model::ToolName::new("t").unwrap(),
+            raw: Arc::from(RawValue::from_string(text.to_owned()).unwrap()),
+        };
+        let [a, b] = ["a", "b"].map(|name| ServerName::new(name).unwrap());
+        let mut claims = Claims::default();
+        for server in [&a, &b] {
+            drop(claims.claim(server, Kind::Resource, ["ui://x"]));
+        }
+        let text = r#"{"name":"t","_meta":{"ui":{"resourceUri":"ui://x","v":1}}}"#;
+        assert!(with_page(&tool(text), &a, &claims).is_none());
+        let seen = with_page(&tool(text), &b, &claims).unwrap();
+        assert_eq!(seen.raw.get(), text.replace("ui://x", "wharf.b+ui://x"));
+        assert!(with_page(&tool(r#"{"name":"t"}"#), &b, &claims).is_none());
     }
 
     #[test]

@@ -2,11 +2,15 @@
 //!
 //! Pure: takes lists and names, gives lists and warnings. Tool hashes and reviews join it with the agent profile.
 
+mod claims;
+mod directory;
 mod listing;
 mod merge;
 mod names;
 mod portable;
 
+pub use claims::{Claim, Claims, Kind};
+pub use directory::{Directory, Item, Items, Offers, Page, Place, items};
 pub use listing::{Listing, Tool, read};
 pub use merge::{Catalog, Exposed, Offer, merge};
 pub use names::{allocate, fold};

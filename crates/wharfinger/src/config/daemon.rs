@@ -156,6 +156,12 @@ pub const SETTINGS: &[Setting] = &[
         Apply::Seconds(|l| &mut l.list_wait),
     ),
     setting(
+        "inputWaitSeconds",
+        SECONDS,
+        "How long a server's question to its client waits for the answer",
+        Apply::Seconds(|l| &mut l.input_wait),
+    ),
+    setting(
         "sessionIdleSeconds",
         SECONDS,
         "A session without a request or an open stream for this long is ended",

@@ -6,7 +6,8 @@ use super::reader::{Manners, Members, error, warning};
 use super::tree::Node;
 use crate::model::expand;
 use crate::model::{
-    Place, Problem, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport, is_blocked,
+    Place, Problem, Roots, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport,
+    is_blocked,
 };
 
 /// A field of an entry, for help, the reference page and complaints.
@@ -116,6 +117,12 @@ pub const FIELDS: &[Field] = &[
         "Who shares a running instance: the sessions of an agent, or nobody",
     ),
     field(
+        "roots",
+        "none, workspace or client",
+        "workspace; none where a filesystem server is given directories",
+        "Folders it is told of when its client declares roots: none, the agent's workspace, or the client's own",
+    ),
+    field(
         "inheritEnv",
         "list of strings",
         "[]",
@@ -177,7 +184,23 @@ pub(super) fn read(
     if manners == Manners::Shared && enabled.is_none() {
         enabled = members.bool("disabled").map(|disabled| !disabled);
     }
+    let roots = members.choice(
+        "roots",
+        &[
+            ("none", Roots::None),
+            ("workspace", Roots::Workspace),
+            ("client", Roots::Client),
+        ],
+    );
+    let roots = roots.unwrap_or_else(|| match &transport {
+        // Roots would take the place of the directories that its owner gave it.
+        Some(Transport::Stdio { command, args, .. }) if names_directories(command, args) => {
+            Roots::None
+        }
+        Some(_) | None => Roots::default(),
+    });
     let entry = ServerEntry {
+        roots,
         name: name.unwrap_or_else(|_| ServerName::new("unnamed").expect("a valid name")),
         source,
         place: members.place().clone(),
@@ -265,6 +288,22 @@ fn transport(members: &mut Members<'_>) -> Option<Transport> {
             None
         }
     }
+}
+
+/// Whether a command line is one of a filesystem server that is given the directories it may use.
+fn names_directories(command: &str, args: &[String]) -> bool {
+    let words: Vec<&str> = std::iter::once(command)
+        .chain(args.iter().map(String::as_str))
+        .collect();
+    let server = words
+        .iter()
+        .position(|word| word.to_ascii_lowercase().contains("filesystem"));
+    let is_path = |word: &&str| {
+        ["/", "~", ".", "${workspace}"]
+            .iter()
+            .any(|start| word.starts_with(start))
+    };
+    server.is_some_and(|at| words[at + 1..].iter().any(is_path))
 }
 
 fn wrong_prefix(prefix: &str) -> Option<&'static str> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::reader::Members;
-use crate::model::{Place, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport};
+use crate::model::{Place, Roots, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport};
 
 /// The npm spec run with `npx` unless `package` names another (V30).
 pub const DEFAULT_PACKAGE: &str = "@playwright/mcp@0.0.82";
@@ -141,6 +141,7 @@ impl Playwright {
             stderr_level: StderrLevel::Warning,
             prompt_section: Some(SECTION.into()),
             scope: Scope::Session,
+            roots: Roots::None,
             browser: true,
         })
     }

@@ -144,6 +144,7 @@ fn v4_the_environment_binds_every_field_of_a_server() {
         stderr_level: crate::model::StderrLevel::Error,
         prompt_section: Some("hello".into()),
         scope: crate::model::Scope::Agent,
+        roots: crate::model::Roots::Workspace,
         browser: false,
     };
     assert_eq!(*git, expect);
@@ -455,7 +456,7 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
     let host = r#"{"daemon": {"listen": "localhost:0", "allowedHosts": ["a"], "secretVariables": ["B_*"],
         "passVariables": ["C"], "maxLineBytes": 1, "maxBodyBytes": 2, "maxListPages": 3, "maxTools": 4,
         "stderrLines": 5, "stderrLineBytes": 6, "maxQueuedCalls": 7, "maxSessionRequests": 8, "maxSessions": 9,
-        "listWaitSeconds": 0.5, "sessionIdleSeconds": 11, "exitWaitSeconds": 12, "termWaitSeconds": 13, "probeWaitSeconds": 14}}"#;
+        "listWaitSeconds": 0.5, "inputWaitSeconds": 10, "sessionIdleSeconds": 11, "exitWaitSeconds": 12, "termWaitSeconds": 13, "probeWaitSeconds": 14}}"#;
     let loaded = load(&inputs(host, "", &[]));
     assert_eq!(problems(&loaded), Vec::<String>::new());
     let shown: Vec<String> = SETTINGS
@@ -477,6 +478,7 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
         "8",
         "9",
         "0.5",
+        "10",
         "11",
         "12",
         "13",

@@ -4,4 +4,4 @@ mod events;
 mod store;
 
 pub use events::{Event, EventKind, Events};
-pub use store::{AgentRow, DiscoveryRow, Store, StoreError};
+pub use store::{AgentRow, ClaimRow, DiscoveryRow, Store, StoreError};

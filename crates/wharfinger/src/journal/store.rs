@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::model::KnownName;
 
 /// The schema this program writes.
-const SCHEMA: i64 = 1;
+const SCHEMA: i64 = 2;
 
 /// Why the database could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,8 @@ pub struct DiscoveryRow {
     pub description: String,
     /// Its tools, a JSON array.
     pub tools: String,
+    /// Its other lists, a JSON object.
+    pub offers: String,
     /// Milliseconds since 1970.
     pub at: i64,
 }
@@ -56,6 +58,22 @@ pub struct AgentRow {
     /// Milliseconds since 1970.
     pub created: i64,
 }
+
+/// A name or URI that several servers offer, and how one of them has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimRow {
+    /// Of what: `prompt`, `resource` or `template`.
+    pub kind: String,
+    /// As its server has it.
+    pub name: String,
+    /// Whose.
+    pub server: String,
+    /// Whether agents see it as it is; else it is marked with its server.
+    pub plain: bool,
+}
+
+/// Discoveries of one server that are kept.
+const KEPT: i64 = 32;
 
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
@@ -99,7 +117,7 @@ impl Store {
     pub async fn discovery(&self, key: String) -> Result<Option<DiscoveryRow>, StoreError> {
         self.run(move |db| {
             db.prepare_cached(
-                "SELECT server, version, description, tools, at FROM discovery WHERE key = ?1",
+                "SELECT server, version, description, tools, offers, at FROM discovery WHERE key = ?1",
             )?
             .query_row([&key], |row| {
                 Ok(DiscoveryRow {
@@ -108,7 +126,8 @@ impl Store {
                     version: row.get(1)?,
                     description: row.get(2)?,
                     tools: row.get(3)?,
-                    at: row.get(4)?,
+                    offers: row.get(4)?,
+                    at: row.get(5)?,
                 })
             })
             .optional()
@@ -116,31 +135,75 @@ impl Store {
         .await
     }
 
-    /// Keeps what a discovery found.
+    /// Keeps what a discovery found, and of each server the latest [`KEPT`] only: clients that declare something new
+    /// each time are not to fill the disk.
     pub async fn keep_discovery(&self, row: DiscoveryRow) -> Result<(), StoreError> {
         self.run(move |db| {
-            db.prepare_cached(
-                "INSERT OR REPLACE INTO discovery(key, server, version, description, tools, at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![
-                row.key,
-                row.server,
-                row.version,
-                row.description,
-                row.tools,
-                row.at
-            ])?;
+            let transaction = db.transaction()?;
+            transaction
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO discovery(key, server, version, description, tools, offers, at)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                )?
+                .execute(params![
+                    row.key,
+                    row.server,
+                    row.version,
+                    row.description,
+                    row.tools,
+                    row.offers,
+                    row.at
+                ])?;
+            transaction
+                .prepare_cached(
+                    "DELETE FROM discovery WHERE server = ?1 AND key NOT IN
+                     (SELECT key FROM discovery WHERE server = ?1 ORDER BY at DESC LIMIT ?2)",
+                )?
+                .execute(params![row.server, KEPT])?;
+            transaction.commit()
+        })
+        .await
+    }
+
+    /// Forgets a server's discoveries, and which names it has.
+    pub async fn forget_discoveries(&self, server: String) -> Result<(), StoreError> {
+        self.run(move |db| {
+            db.execute("DELETE FROM discovery WHERE server = ?1", [&server])?;
+            db.execute("DELETE FROM claims WHERE server = ?1", [&server])?;
             Ok(())
         })
         .await
     }
 
-    /// Forgets a server's discoveries but this one.
-    pub async fn forget_discoveries(&self, server: String) -> Result<(), StoreError> {
+    /// All names and URIs that several servers offer.
+    pub async fn claims(&self) -> Result<Vec<ClaimRow>, StoreError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT kind, name, server, plain FROM claims")?
+                .query_map([], |row| {
+                    Ok(ClaimRow {
+                        kind: row.get(0)?,
+                        name: row.get(1)?,
+                        server: row.get(2)?,
+                        plain: row.get(3)?,
+                    })
+                })?
+                .collect()
+        })
+        .await
+    }
+
+    /// Keeps who has which name or URI.
+    pub async fn keep_claims(&self, rows: Vec<ClaimRow>) -> Result<(), StoreError> {
         self.run(move |db| {
-            db.execute("DELETE FROM discovery WHERE server = ?1", [&server])?;
-            Ok(())
+            let transaction = db.transaction()?;
+            for row in rows {
+                transaction
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO claims(kind, name, server, plain) VALUES (?1, ?2, ?3, ?4)",
+                    )?
+                    .execute(params![row.kind, row.name, row.server, row.plain])?;
+            }
+            transaction.commit()
         })
         .await
     }
@@ -235,8 +298,11 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     if found > SCHEMA {
         return Err(StoreError::Newer { found });
     }
-    if found < SCHEMA {
-        let transaction = connection.transaction()?;
+    if found == SCHEMA {
+        return Ok(());
+    }
+    let transaction = connection.transaction()?;
+    if found < 1 {
         transaction.execute_batch(
             "CREATE TABLE discovery(key TEXT PRIMARY KEY, server TEXT NOT NULL, version TEXT NOT NULL,
                  description TEXT NOT NULL, tools TEXT NOT NULL, at INTEGER NOT NULL);
@@ -245,9 +311,18 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
                  exposed TEXT NOT NULL, PRIMARY KEY(server, tool, nth));
              CREATE TABLE agents(name TEXT PRIMARY KEY, created INTEGER NOT NULL);",
         )?;
-        transaction.pragma_update(None, "user_version", SCHEMA)?;
-        transaction.commit()?;
     }
+    if found < 2 {
+        // What was found without the other lists is found out again.
+        transaction.execute_batch(
+            "DELETE FROM discovery;
+             ALTER TABLE discovery ADD COLUMN offers TEXT NOT NULL DEFAULT '{}';
+             CREATE TABLE claims(kind TEXT NOT NULL, name TEXT NOT NULL, server TEXT NOT NULL,
+                 plain INTEGER NOT NULL, PRIMARY KEY(kind, name, server));",
+        )?;
+    }
+    transaction.pragma_update(None, "user_version", SCHEMA)?;
+    transaction.commit()?;
     Ok(())
 }
 
@@ -265,7 +340,14 @@ mod tests {
             version: "2025-11-25".into(),
             description: "{}".into(),
             tools: "[]".into(),
+            offers: "{}".into(),
             at: 7,
+        };
+        let claim = ClaimRow {
+            kind: "prompt".into(),
+            name: "p".into(),
+            server: "s".into(),
+            plain: true,
         };
         let name = KnownName {
             tool: "a.b".into(),
@@ -275,6 +357,7 @@ mod tests {
         {
             let store = Store::open(&path).unwrap();
             store.keep_discovery(row.clone()).await.unwrap();
+            store.keep_claims(vec![claim.clone()]).await.unwrap();
             store
                 .keep_names("s".into(), vec![name.clone()])
                 .await
@@ -287,13 +370,64 @@ mod tests {
             assert!(!store.add_agent(agent).await.unwrap());
         }
         let store = Store::open(&path).unwrap();
-        assert_eq!(store.discovery("k".into()).await.unwrap(), Some(row));
+        assert_eq!(
+            store.discovery("k".into()).await.unwrap(),
+            Some(row.clone())
+        );
+        assert_eq!(store.claims().await.unwrap(), [claim]);
+        for n in 0..KEPT {
+            let key = format!("k{n}");
+            let at = 8 + n;
+            store
+                .keep_discovery(DiscoveryRow {
+                    key,
+                    at,
+                    ..row.clone()
+                })
+                .await
+                .unwrap();
+        }
+        assert_eq!(
+            store.discovery("k".into()).await.unwrap(),
+            None,
+            "the oldest of too many"
+        );
         assert_eq!(store.discovery("other".into()).await.unwrap(), None);
         assert_eq!(store.names("s".into()).await.unwrap(), [name]);
         assert_eq!(store.agents().await.unwrap().len(), 1);
         assert!(store.remove_agent("default".into()).await.unwrap());
         store.forget_discoveries("s".into()).await.unwrap();
-        assert_eq!(store.discovery("k".into()).await.unwrap(), None);
+        assert_eq!(store.discovery("k0".into()).await.unwrap(), None);
+        assert_eq!(store.claims().await.unwrap(), []);
+    }
+
+    #[test]
+    fn an_older_database_is_brought_forward() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.db");
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch(
+            "CREATE TABLE discovery(key TEXT PRIMARY KEY, server TEXT NOT NULL, version TEXT NOT NULL,
+                 description TEXT NOT NULL, tools TEXT NOT NULL, at INTEGER NOT NULL);
+             CREATE TABLE names(server TEXT NOT NULL, tool TEXT NOT NULL, nth INTEGER NOT NULL,
+                 exposed TEXT NOT NULL, PRIMARY KEY(server, tool, nth));
+             CREATE TABLE agents(name TEXT PRIMARY KEY, created INTEGER NOT NULL);
+             INSERT INTO discovery VALUES ('k', 's', 'v', '{}', '[]', 1);
+             INSERT INTO agents VALUES ('default', 1);
+             PRAGMA user_version = 1;",
+        )
+        .unwrap();
+        drop(db);
+        drop(Store::open(&path).unwrap());
+        let db = Connection::open(&path).unwrap();
+        let count = |table: &str| -> i64 {
+            let query = format!("SELECT count(*) FROM {table}");
+            db.query_row(&query, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(
+            (count("discovery"), count("agents"), count("claims")),
+            (0, 1, 0)
+        );
     }
 
     #[test]
@@ -306,7 +440,7 @@ mod tests {
         drop(db);
         assert!(matches!(
             Store::open(&path),
-            Err(StoreError::Newer { found: 2 })
+            Err(StoreError::Newer { found: 3 })
         ));
     }
 }

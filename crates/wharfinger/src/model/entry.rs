@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Place, ServerName};
+use super::{Place, Roots, ServerName};
 
 /// Which of the sources a server comes from; the first one wins a name (V3).
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -117,6 +117,8 @@ pub struct ServerEntry {
     pub prompt_section: Option<String>,
     /// See [`Scope`].
     pub scope: Scope,
+    /// See [`Roots`].
+    pub roots: Roots,
     /// Keeps state in a browser; changes only what an error says was lost (V62).
     pub browser: bool,
 }
@@ -178,6 +180,8 @@ pub struct EffectivePolicy {
     pub retry_after: Duration,
     /// See [`Scope`].
     pub scope: Scope,
+    /// See [`Roots`].
+    pub roots: Roots,
 }
 
 /// A name given before: to the `nth` tool of that name (from 0) of a server.

@@ -25,6 +25,8 @@ pub struct Limits {
     pub sessions: usize,
     /// How long a `tools/list` waits for servers that were never listed.
     pub list_wait: Duration,
+    /// How long a server's question waits for its client's answer, and an answer that asks for input for its client.
+    pub input_wait: Duration,
     /// A session without a request or an open stream for this long is ended.
     pub session_idle: Duration,
     /// After closing its input, how long a server may take to exit.
@@ -48,6 +50,7 @@ impl Default for Limits {
             session_requests: 256,
             sessions: 1000,
             list_wait: Duration::from_secs(10),
+            input_wait: Duration::from_secs(600),
             session_idle: Duration::from_secs(3600),
             exit_wait: Duration::from_secs(5),
             term_wait: Duration::from_secs(2),

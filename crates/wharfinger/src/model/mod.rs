@@ -9,7 +9,7 @@ mod problem;
 mod secret;
 mod status;
 
-pub use declared::Declared;
+pub use declared::{Declared, Roots};
 pub use entry::{
     BLOCKED, EffectivePolicy, KnownName, OnClash, Profile, Restart, Scope, ServerEntry, Source,
     StartMode, StderrLevel, Transport, is_blocked,

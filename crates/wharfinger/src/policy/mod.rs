@@ -22,6 +22,7 @@ pub fn effective(entry: &ServerEntry, profile: Profile) -> EffectivePolicy {
             parallel_calls: if entry.parallel { 64 } else { 1 },
             retry_after: Duration::from_secs(60),
             scope: entry.scope,
+            roots: entry.roots,
         },
     }
 }

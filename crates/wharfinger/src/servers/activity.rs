@@ -33,12 +33,17 @@ impl Activity {
 
     /// `None` when the server is about to stop.
     pub(super) fn begin(&self) -> Option<Busy<'_>> {
-        self.calls
+        self.enter().then_some(Busy(self))
+    }
+
+    /// The beginning of something whose end is told by [`end`](Self::end); false when the server is about to stop.
+    pub(super) fn enter(&self) -> bool {
+        let begun = self
+            .calls
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| {
                 (n >= 0).then_some(n + 1)
-            })
-            .ok()
-            .map(|_| Busy(self))
+            });
+        begun.is_ok()
     }
 
     /// Whether it may stop now; from then on no call begins.
@@ -60,6 +65,13 @@ impl Activity {
         from + idle
     }
 
+    /// The end of something that has begun.
+    pub(super) fn end(&self) {
+        let since = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(since, Ordering::Release);
+        self.calls.fetch_sub(1, Ordering::AcqRel);
+    }
+
     /// Whether a call is in flight.
     pub(super) fn is_busy(&self) -> bool {
         self.calls.load(Ordering::Acquire) > 0
@@ -73,9 +85,7 @@ impl Activity {
 
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
-        let since = u64::try_from(self.0.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.last.store(since, Ordering::Release);
-        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+        self.0.end();
     }
 }
 

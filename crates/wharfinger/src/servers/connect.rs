@@ -18,6 +18,7 @@ use wharfinger_wire::era::{
 use wharfinger_wire::json::raw_from;
 
 use super::activity::Activity;
+use super::asked::Questions;
 use super::relay::Relay;
 use super::stderr::{Lines, drain};
 use super::{Audience, Context, Note, Spec, StartError};
@@ -32,6 +33,7 @@ pub(super) struct Live {
     /// Lets as many calls run at once as the policy has it (V50).
     pub(super) turn: Semaphore,
     pub(super) activity: Activity,
+    pub(super) questions: Questions,
     pub(super) pid: u32,
 }
 
@@ -128,9 +130,12 @@ impl Attempt<'_> {
         let longest = self.context.limits.stderr_line_bytes;
         let mut drained = tasks.spawn(drain(launched.stderr, longest, kept, self.audience.clone()));
         let changed = Arc::new(Notify::new());
+        let questions = Questions::default();
         let relay = Relay {
             audience: self.audience.clone(),
             declared: self.spec.declared.clone(),
+            roots: self.spec.roots.clone(),
+            questions: questions.clone(),
             changed: changed.clone(),
         };
         let limits = connection::Limits {
@@ -178,6 +183,7 @@ impl Attempt<'_> {
                     client,
                     turn: Semaphore::new(self.spec.policy.parallel_calls),
                     activity: Activity::new(),
+                    questions,
                     pid: process.pid(),
                 };
                 return Ok(Started {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
-use wharfinger_wire::connection::{self, Event};
+use wharfinger_wire::connection::{self, Call, Event};
 use wharfinger_wire::era::ServerDescription;
 use wharfinger_wire::json::Raw;
 
 use super::connect::Live;
+use super::discovery::{List, Lists, Pages};
 use super::error::{CallError, StartError};
 use super::server::{Ask, Phase, Server, State};
 use super::stderr::Lines;
@@ -41,6 +42,29 @@ pub struct Outgoing<'a> {
     pub log_level: Option<&'a str>,
     /// Whether progress is wanted.
     pub progress: bool,
+    /// What it waits for.
+    pub patience: Patience,
+}
+
+/// What a request waits for, its turn and its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Its turn among the calls of this kind (V50), then the limit of a call (V64).
+    Turn,
+    /// No turn; the limit of a call.
+    Call,
+    /// No turn and no limit: the result of a task, say.
+    Endless,
+}
+
+/// Keeps a running server from being stopped as idle, until dropped.
+#[derive(Debug)]
+pub struct Hold(Arc<Live>);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.activity.end();
+    }
 }
 
 impl ServerHandle {
@@ -90,6 +114,62 @@ impl ServerHandle {
     /// Whether a call is in flight.
     pub fn is_busy(&self) -> bool {
         matches!(&*self.state.borrow(), State::Running(live) if live.activity.is_busy())
+    }
+
+    /// All pages of one of its lists.
+    pub(crate) async fn list(
+        &self,
+        lists: Lists,
+        limits: &crate::model::Limits,
+    ) -> Result<List, String> {
+        let mut pages = Pages::new(lists);
+        while pages.more() {
+            let params = pages.params();
+            let outgoing = Outgoing {
+                method: lists.method,
+                params: params.as_deref(),
+                log_level: None,
+                progress: false,
+                patience: Patience::Call,
+            };
+            let page = self.call(outgoing, || (), |_| ()).await;
+            pages.add(&page.map_err(|error| error.to_string())?, limits)?;
+        }
+        Ok(pages.finish().0)
+    }
+
+    /// Starts it, if need be, and gives what it said of itself.
+    pub(crate) async fn ready(&self) -> Result<ServerDescription, CallError> {
+        Ok(self.live().await?.description.clone())
+    }
+
+    /// Whether the other one is the same instance.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.asks.same_channel(&other.asks)
+    }
+
+    /// Keeps it from being stopped as idle; `None` when it does not run.
+    pub fn hold(&self) -> Option<Hold> {
+        let State::Running(live) = &*self.state.borrow() else {
+            return None;
+        };
+        live.activity.enter().then(|| Hold(live.clone()))
+    }
+
+    /// Opens a subscription of the stateless era, starting the server if need be. What comes of it comes as
+    /// notifications, until the call is dropped.
+    pub(crate) async fn listen(&self, wanted: &RawValue) -> Result<Call, CallError> {
+        let live = self.live().await?;
+        let params = live.params(Some(wanted), None);
+        let call = live
+            .connection
+            .call("subscriptions/listen", params.as_deref(), false);
+        call.map_err(|error| match self.ended(error) {
+            Ended::Closed => CallError::Stopped {
+                server: self.spec.name.clone(),
+            },
+            Ended::Other(error) => error,
+        })
     }
 
     /// What the running process said of itself.
@@ -147,7 +227,10 @@ impl ServerHandle {
                 self.changed_from(&live).await;
                 continue;
             };
-            let turn = self.turn(&live).await?;
+            let turn = match outgoing.patience {
+                Patience::Turn => Some(self.turn(&live).await?),
+                Patience::Call | Patience::Endless => None,
+            };
             let held = on_turn();
             let reply = self.exchange(&live, outgoing, &mut on_progress).await;
             drop(held);
@@ -234,7 +317,10 @@ impl ServerHandle {
         outgoing: Outgoing<'_>,
         on_progress: &mut (impl FnMut(Raw) + Send),
     ) -> Result<Raw, Ended> {
-        let limit = self.spec.policy.call_timeout;
+        let limit = match outgoing.patience {
+            Patience::Turn | Patience::Call => self.spec.policy.call_timeout,
+            Patience::Endless => ENDLESS,
+        };
         let params = live.params(outgoing.params, outgoing.log_level);
         let mut call = live
             .connection
@@ -252,6 +338,10 @@ impl ServerHandle {
                     }
                     Event::Reply(reply) => return reply.map_err(|error| self.ended(error)),
                 },
+                // It waits for its client, which takes the time that people take.
+                () = sleep_until(deadline), if live.questions.any() => {
+                    deadline = Instant::now() + limit;
+                }
                 () = sleep_until(deadline) => {
                     call.cancel("the call took too long");
                     let server = self.spec.name.clone();
@@ -303,6 +393,9 @@ impl ServerHandle {
         }
     }
 }
+
+/// Far beyond any session.
+const ENDLESS: Duration = Duration::from_secs(365 * 86_400);
 
 enum Ended {
     Closed,

@@ -4,6 +4,7 @@
 //! of a discovery are others' business.
 
 mod activity;
+mod asked;
 mod connect;
 mod discovery;
 mod error;
@@ -22,9 +23,12 @@ use wharfinger_wire::era::{ServerDescription, Version};
 use crate::launch::{Grace, Owner, Plan};
 use crate::model::{Declared, EffectivePolicy, Limits, ServerName, Status};
 
-pub use discovery::discover;
+pub use asked::Asked;
+pub(crate) use discovery::Lists;
+pub use discovery::{List, discover};
 pub use error::{CallError, StartError};
-pub use handle::{Outgoing, ServerHandle};
+pub use handle::{Hold, Outgoing, Patience, ServerHandle};
+pub use relay::allowed;
 pub use stderr::Lines;
 
 /// What all servers of an owner share.
@@ -62,6 +66,8 @@ pub struct Spec {
     pub policy: EffectivePolicy,
     /// What the server is told about its client.
     pub declared: Declared,
+    /// What it is answered when it asks for roots; `None` leaves that to the client.
+    pub roots: Option<Vec<String>>,
     /// The protocol version spoken before, so that it need not be found out again.
     pub remembered: Option<Version>,
     /// Keeps state in a browser (V62).
@@ -72,6 +78,9 @@ pub struct Spec {
 pub trait Audience: Send + Sync + 'static {
     /// Something happened.
     fn note(&self, note: Note);
+
+    /// It asks its client something; dropped, the question is answered with an error.
+    fn asked(&self, asked: Asked);
 }
 
 /// What a server says or does of its own accord.
@@ -87,7 +96,7 @@ pub enum Note {
         params: Option<Arc<RawValue>>,
     },
     /// Its tools as it lists them now.
-    Tools(Discovered),
+    Tools(Box<Discovered>),
     /// A line of its standard error.
     Stderr(String),
     /// Something on its standard output that is no message.
@@ -101,6 +110,12 @@ pub struct Discovered {
     pub description: ServerDescription,
     /// Its tools, as they came.
     pub tools: Vec<Arc<RawValue>>,
+    /// Its prompts, as they came; none where it says that it has none.
+    pub prompts: List,
+    /// Its resources, likewise.
+    pub resources: List,
+    /// Its resource templates, likewise.
+    pub templates: List,
     /// Oddities of the listing.
     pub warnings: Vec<String>,
 }

@@ -233,7 +233,7 @@ impl Server {
             self.relist();
         }
         match result {
-            Ok(discovered) => self.audience.note(Note::Tools(discovered)),
+            Ok(discovered) => self.audience.note(Note::Tools(Box::new(discovered))),
             Err(reason) => {
                 let text = format!("its tools could not be listed again: {reason}");
                 self.audience.note(Note::Noise(text));
@@ -349,15 +349,28 @@ impl Up {
 
 /// Servers of the stateless era tell of changes only to those who listen.
 fn subscribe(live: &Live) -> Option<Call> {
-    let capabilities = Object::from_raw(&live.description.capabilities).ok()?;
-    let tools = capabilities.object("tools")?;
-    let tells = tools
-        .get("listChanged")
-        .is_some_and(|value| value.get() == "true");
-    if !live.description.version.is_modern() || !tells {
+    if !live.description.version.is_modern() {
         return None;
     }
-    let wanted = raw(&json!({ "notifications": { "toolsListChanged": true } }));
+    let capabilities = Object::from_raw(&live.description.capabilities).ok()?;
+    let mut wanted = Object::new();
+    for (capability, filter) in [
+        ("tools", "toolsListChanged"),
+        ("prompts", "promptsListChanged"),
+        ("resources", "resourcesListChanged"),
+    ] {
+        let tells = capabilities.object(capability).is_some_and(|capability| {
+            let tells = capability.get("listChanged");
+            tells.is_some_and(|tells| tells.get() == "true")
+        });
+        if tells {
+            wanted.set(filter, raw(&true));
+        }
+    }
+    if wanted.is_empty() {
+        return None;
+    }
+    let wanted = raw(&json!({ "notifications": wanted.to_raw() }));
     let params = live.params(Some(&wanted), None);
     live.connection
         .call("subscriptions/listen", params.as_deref(), false)

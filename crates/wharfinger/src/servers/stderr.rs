@@ -102,6 +102,7 @@ mod tests {
     struct Nobody;
     impl Audience for Nobody {
         fn note(&self, _: Note) {}
+        fn asked(&self, _: super::super::Asked) {}
     }
 
     #[tokio::test]

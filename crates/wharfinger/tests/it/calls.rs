@@ -276,6 +276,7 @@ async fn progress_and_log_messages_come_in_order_before_the_result() {
                 assert_eq!(method, "notifications/message");
                 heard.1 += 1;
             }
+            CallNote::Asked(asked) => panic!("{asked:?}"),
         }
     })
     .await

@@ -1,0 +1,22 @@
+//! Where what belongs to a request goes: frames of an HTTP response, or lines of a byte stream.
+
+use tokio::sync::mpsc;
+
+use super::reply::Frame;
+
+/// The way to a client. Nothing waits for a client that does not read.
+#[derive(Clone)]
+pub(super) enum Out {
+    Frames(mpsc::Sender<Frame>),
+    Lines(mpsc::Sender<Vec<u8>>),
+}
+
+impl Out {
+    /// Sends a message that is no response; false when it did not fit or nobody reads.
+    pub(super) fn note(&self, message: Vec<u8>) -> bool {
+        match self {
+            Self::Frames(frames) => frames.try_send(Frame::note(message)).is_ok(),
+            Self::Lines(lines) => lines.try_send(message).is_ok(),
+        }
+    }
+}

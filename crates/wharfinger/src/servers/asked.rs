@@ -1,0 +1,122 @@
+//! What a server asks its client, and the way back.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+use wharfinger_wire::connection::Reply;
+use wharfinger_wire::json::Raw;
+use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, Id};
+
+/// Questions of one server that may be open at once.
+const MOST: usize = 64;
+
+/// A request of a server to its client. Dropped, it is answered with an error.
+#[derive(Debug)]
+pub struct Asked {
+    /// Its method.
+    pub method: String,
+    /// Its params, as they came.
+    pub params: Option<Arc<RawValue>>,
+    reply: Reply,
+    open: Open,
+}
+
+/// The questions of one server that nobody has answered yet. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Questions {
+    count: Arc<AtomicUsize>,
+    open: Arc<Mutex<HashMap<Id, CancellationToken>>>,
+}
+
+/// One open question, until dropped.
+#[derive(Debug)]
+struct Open {
+    questions: Questions,
+    id: Id,
+    cancelled: CancellationToken,
+}
+
+impl Questions {
+    fn open(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether anybody still thinks about one.
+    pub(super) fn any(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// A question comes; `None` when there are too many, or one of that id: it is answered with an error then.
+    pub(super) fn ask(
+        &self,
+        reply: Reply,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<Asked> {
+        let id = reply.id().clone();
+        let cancelled = CancellationToken::new();
+        {
+            let mut open = self.open();
+            if open.len() >= MOST || open.contains_key(&id) {
+                drop(open);
+                let error = ErrorObject::new(INTERNAL_ERROR, "too many questions at once");
+                // A closed connection has nobody to read the answer.
+                reply.give(Err(error)).ok();
+                return None;
+            }
+            open.insert(id.clone(), cancelled.clone());
+        }
+        self.count.fetch_add(1, Ordering::AcqRel);
+        Some(Asked {
+            method: method.to_owned(),
+            params: params.map(|params| Arc::from(params.to_owned())),
+            reply,
+            open: Open {
+                questions: self.clone(),
+                id,
+                cancelled,
+            },
+        })
+    }
+
+    /// The server takes a question back.
+    pub(super) fn take_back(&self, id: &Id) {
+        if let Some(cancelled) = self.open().get(id) {
+            cancelled.cancel();
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.questions.open().remove(&self.id);
+        self.questions.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Asked {
+    /// Told when the server no longer wants an answer.
+    pub fn cancelled(&self) -> &CancellationToken {
+        &self.open.cancelled
+    }
+
+    /// Tells the server how far its client is with it; `params` are those of a `notifications/progress`.
+    pub fn progress(&self, params: &RawValue) {
+        // A server that is gone or does not read hears nothing.
+        self.reply
+            .notify("notifications/progress", Some(params))
+            .ok();
+    }
+
+    /// Answers, unless the server has taken the question back. A server that is gone meanwhile hears nothing.
+    pub fn answer(self, outcome: Result<Raw, ErrorObject>) {
+        if self.open.cancelled.is_cancelled() {
+            self.reply.withhold();
+        } else {
+            self.reply.give(outcome).ok();
+        }
+    }
+}
