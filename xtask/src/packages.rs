@@ -28,6 +28,10 @@ const NPM: &[(&str, &[&str])] = &[
     ("ms-365", &["@softeria/ms-365-mcp-server@0.155.0"]),
     ("playwright", &["@playwright/mcp@0.0.82"]),
     ("inspector", &["@modelcontextprotocol/inspector@2.12.0"]),
+    (
+        "conformance",
+        &["@modelcontextprotocol/conformance@0.2.0-alpha.12"],
+    ),
     ("claude", &["@anthropic-ai/claude-code@2.1.328"]),
     ("codex", &["@openai/codex@0.171.0"]),
 ];
