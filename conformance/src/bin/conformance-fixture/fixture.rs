@@ -20,9 +20,9 @@ use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::json;
 use tokio::sync::broadcast;
 
+use crate::asking::{form, user};
 use crate::dialogue::{Detour, Dialogue, Earlier};
 use crate::era::Era;
-use crate::tools::{form, user};
 use crate::{fixed, offer, tools};
 
 /// How long clients may keep what they got.

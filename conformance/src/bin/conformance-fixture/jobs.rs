@@ -9,12 +9,13 @@ use rmcp::model::{
 use rmcp::task_manager::{TaskContext, TaskExit, TaskOptions};
 use serde_json::{Value, json};
 
+use crate::asking::{form, user, user_name};
 use crate::dialogue::{Detour, Dialogue};
 use crate::era::Era;
 use crate::fixed;
 use crate::fixture::Fixture;
 use crate::offer::literal;
-use crate::tools::{form, text, user, user_name, word};
+use crate::tools::{text, word};
 
 /// The call of such a tool, or nothing if it's another.
 pub(crate) async fn call(

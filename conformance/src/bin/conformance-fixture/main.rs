@@ -5,10 +5,11 @@
 //! conformance-fixture --era handshake|stateless --http 127.0.0.1:0
 //! ```
 //!
-//! Names and texts are the suite's; everything they stand for is in [`offer`] (what is listed),
-//! [`fixed`] (what always answers the same), [`tools`], [`dialogue`] (what asks the client) and
-//! [`jobs`] (what becomes a task).
+//! Names and texts are the suite's. What is listed is in [`offer`], what always answers the same in
+//! [`fixed`], what becomes a task in [`jobs`]; [`asking`] has the tools that ask the client, which
+//! [`dialogue`] does in both eras.
 
+mod asking;
 mod dialogue;
 mod era;
 mod fixed;
@@ -66,7 +67,7 @@ async fn http(era: Era, address: &str) -> Outcome {
     let address: SocketAddr = address.parse()?;
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(era == Era::Handshake)
-        .enforce_origin_validation();
+        .with_allowed_origins(["http://127.0.0.1:*", "http://localhost:*"]);
     let fixture = Fixture::new(era);
     let service = StreamableHttpService::new(
         move || Ok(fixture.clone()),
