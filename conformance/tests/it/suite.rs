@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use wharfinger_testkit::Home;
@@ -34,17 +34,20 @@ const LEFT_OUT: &str = "tasks-status-notifications:tasks-status-notifications";
 /// The suite waits for streams for half a second only, so nothing else may use the machine.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// The suite, and the turn to run it.
 pub(crate) struct Suite {
     node: PathBuf,
     program: PathBuf,
+    _alone: MutexGuard<'static, ()>,
 }
 
 impl Suite {
-    /// The installed suite, if it is.
+    /// The installed suite, if it is. Waits for its turn.
     pub(crate) fn find() -> Option<Self> {
         Some(Self {
             node: installed::node()?,
             program: installed::suite()?,
+            _alone: ALONE.lock().unwrap_or_else(PoisonError::into_inner),
         })
     }
 
@@ -57,7 +60,6 @@ impl Suite {
         requirements: Requirements,
         expected: &BTreeSet<String>,
     ) -> usize {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let results = Home::new();
         let said = Command::new(&self.node)
             .arg(&self.program)
@@ -68,7 +70,6 @@ impl Suite {
             .current_dir(results.path())
             .output()
             .unwrap();
-        drop(alone);
         let said = String::from_utf8_lossy(&said.stdout).into_owned()
             + &String::from_utf8_lossy(&said.stderr);
         let scenarios = scenarios(&said);
@@ -87,14 +88,18 @@ impl Suite {
                 passed += usize::from(status == "SUCCESS");
                 if matches!(status, "FAILURE" | "WARNING" | "SKIPPED") {
                     let name = format!("{scenario}:{}", check["id"].as_str().unwrap());
-                    let reason = check["errorMessage"].as_str();
-                    let reason = reason.map_or_else(|| check["details"].to_string(), str::to_owned);
+                    if name == LEFT_OUT {
+                        continue;
+                    }
+                    let reason = check["errorMessage"].as_str().unwrap_or_default();
                     reasons.push(format!("{name}: {status}: {reason}"));
+                    if !expected.contains(&name) {
+                        reasons.push(format!("    {}", check["details"]));
+                    }
                     troubles.insert(name);
                 }
             }
         }
-        troubles.remove(LEFT_OUT);
         let unexpected: Vec<_> = troubles.difference(expected).collect();
         let passing: Vec<_> = expected.difference(&troubles).collect();
         assert!(
