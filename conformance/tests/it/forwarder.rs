@@ -48,6 +48,7 @@ async fn accept(listener: TcpListener, daemon: String, token: String) {
             let Ok(daemon) = TcpStream::connect(daemon).await else {
                 return;
             };
+            daemon.set_nodelay(true).ok();
             let (from_client, mut to_client) = client.into_split();
             let (mut from_daemon, to_daemon) = daemon.into_split();
             // Whichever side closes, the other sees it at once.
@@ -59,16 +60,17 @@ async fn accept(listener: TcpListener, daemon: String, token: String) {
     }
 }
 
-/// One request after the other, each with the token.
+/// One request after the other, each with the token and in one piece, as the suite writes them.
 async fn requests(
     client: OwnedReadHalf,
     mut daemon: OwnedWriteHalf,
     token: &str,
 ) -> io::Result<()> {
     let mut client = BufReader::new(client);
+    let authorization = format!("Authorization: Bearer {token}\r\n\r\n");
     let mut line = Vec::new();
     loop {
-        let mut head = Vec::new();
+        let mut request = Vec::new();
         let mut length = 0;
         loop {
             line.clear();
@@ -79,16 +81,18 @@ async fn requests(
                 break;
             }
             length = content_length(&line).unwrap_or(length);
-            head.extend_from_slice(&line);
+            request.extend_from_slice(&line);
         }
-        head.extend_from_slice(format!("Authorization: Bearer {token}\r\n\r\n").as_bytes());
-        daemon.write_all(&head).await?;
-        tokio::io::copy(&mut (&mut client).take(length), &mut daemon).await?;
+        request.extend_from_slice(authorization.as_bytes());
+        let head = request.len();
+        request.resize(head + length, 0);
+        client.read_exact(&mut request[head..]).await?;
+        daemon.write_all(&request).await?;
     }
 }
 
-/// The suite writes whole bodies, so all have a length.
-fn content_length(line: &[u8]) -> Option<u64> {
+/// All bodies of the suite have a length.
+fn content_length(line: &[u8]) -> Option<usize> {
     let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
     let length = name.eq_ignore_ascii_case("content-length");
     length.then(|| value.trim().parse().ok())?
