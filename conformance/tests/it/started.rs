@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use wharfinger_testkit::{Home, binary, processes, wait_for};
+use wharfinger_testkit::{Home, PATIENCE, binary, processes, wait_for};
 
 /// A program that runs until this goes, its output in files of its home.
 struct Running {
@@ -42,10 +44,15 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Politely: the daemon ends what it has started.
+    /// Politely at first: the daemon ends what it has started.
     fn drop(&mut self) {
         let started = processes::children_of(self.process.id());
         processes::terminate(self.process.id());
+        let end = Instant::now() + PATIENCE;
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+        drop(self.process.kill());
         drop(self.process.wait());
         for pid in started {
             processes::kill(pid);

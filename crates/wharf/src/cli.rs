@@ -186,6 +186,10 @@ pub(crate) struct Add {
     /// Let its calls overlap, instead of one after the other
     #[arg(long)]
     pub(crate) parallel: bool,
+    /// Folders it is told of when its client declares roots: the agent's workspace, or the client's own [default:
+    /// workspace; none for a filesystem server that is given directories]
+    #[arg(long, value_name = "WHICH", value_parser = ["none", "workspace", "client"])]
+    pub(crate) roots: Option<String>,
     /// Replace a server of that name
     #[arg(long)]
     pub(crate) replace: bool,

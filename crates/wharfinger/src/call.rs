@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::discover::Found;
 use crate::journal::EventKind;
 use crate::model::{ServerEntry, ServerName, Transport};
-use crate::servers::{self, Asked, Outgoing, Patience, ServerHandle};
+use crate::servers::{self, Asked, Outgoing, Patience, ServerHandle, Turn};
 use crate::session::{Session, Stage};
 use crate::wharf::lock;
 
@@ -259,8 +259,11 @@ impl Session {
         };
         let waits = self
             .state
-            .call_begins(server, heard.clone(), Stage::Waiting);
-        let begins = || self.state.call_begins(server, heard.clone(), stage);
+            .call_begins(server, heard.clone(), Stage::Waiting, None);
+        let begins = |turn: Option<&Turn>| {
+            let begun = heard.clone();
+            self.state.call_begins(server, begun, stage, turn)
+        };
         let redactor = self.wharf.redactor();
         // Progress and what is heard come by two ways, but to one ear.
         let ear = Mutex::new(notes);

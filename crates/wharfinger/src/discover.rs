@@ -532,12 +532,7 @@ pub(crate) fn spec(
         name: entry.name.clone(),
         plan,
         policy: policy::effective(entry, Profile::Chat),
-        roots: match entry.roots {
-            _ if !declared.roots.is_empty() => Some(declared.roots.to_vec()),
-            Roots::None => Some(vec![]),
-            Roots::Workspace => Some(vec![file_uri(workspace)]),
-            Roots::Client => None,
-        },
+        roots: roots(entry, declared, workspace),
         declared: declared.clone(),
         remembered,
         browser: entry.browser,
@@ -581,6 +576,22 @@ pub(crate) async fn keep_discovered(
         tracing::warn!(server = %entry.name, "its tools could not be kept: {error}");
     }
     named(wharf, entry, said).await
+}
+
+/// The roots that a server is answered with; `None` leaves that to its client.
+pub(crate) fn roots(
+    entry: &ServerEntry,
+    declared: &Declared,
+    workspace: &std::path::Path,
+) -> Option<Vec<String>> {
+    match entry.roots {
+        Roots::None => Some(vec![]),
+        Roots::Workspace | Roots::Client if !declared.roots.is_empty() => {
+            Some(declared.roots.to_vec())
+        }
+        Roots::Workspace => Some(vec![file_uri(workspace)]),
+        Roots::Client => None,
+    }
 }
 
 /// A folder as a URI.

@@ -335,9 +335,12 @@ impl Audience for Ear {
         let about = sessions
             .iter()
             .filter_map(|session| session.asked_about(&self.place.server))
-            .min_by_key(|(order, _)| *order);
-        if let Some((_, heard)) = about {
-            heard.push(CallNote::Asked(asked));
+            .min_by_key(|about| about.order);
+        if let Some(about) = about {
+            if let Some(turn) = about.turn {
+                asked.is_about(turn);
+            }
+            about.heard.push(CallNote::Asked(asked));
             return;
         }
         for session in sessions {

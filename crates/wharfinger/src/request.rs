@@ -13,7 +13,7 @@ use wharfinger_wire::message::{ErrorObject, INVALID_PARAMS};
 
 use crate::call::{CallNote, Refusal, gone, stopped, with_member};
 use crate::catalog::{Directory, Items, Kind, Offers, Page, Place, items};
-use crate::discover::{Found, claim_names, clean};
+use crate::discover::{self, Found, claim_names, clean};
 use crate::model::{ServerEntry, ServerName, Transport};
 use crate::servers::{Lists, Outgoing, Patience, ServerHandle};
 use crate::session::Session;
@@ -189,6 +189,29 @@ impl Session {
             Some(reply) => reply,
             None => Err(stopped()),
         }
+    }
+
+    /// The answer to `roots/list` of the server that a request goes to, where its owner has decided it; `None` where its
+    /// client is to be asked.
+    pub fn own_roots(&self, method: &str, params: &RawValue) -> Option<Raw> {
+        let params = Object::from_raw(params).ok()?;
+        let server = match method {
+            "tools/call" => self
+                .known_tools()
+                .find(&params.text("name")?)?
+                .server
+                .clone(),
+            "prompts/get" => self.directory().prompt(&params.text("name")?)?.0.clone(),
+            _ => match self.directory().resource(&params.text("uri")?) {
+                Place::Known(server, _) => server,
+                Place::Unlisted(_) => return None,
+            },
+        };
+        let entry = self.entry(&server).ok()?;
+        let workspace = self.wharf.workspace(&self.state.agent);
+        let roots = discover::roots(&entry, &self.state.declared, &workspace)?;
+        let roots: Vec<_> = roots.iter().map(|uri| json!({ "uri": uri })).collect();
+        Some(raw(&json!({ "roots": roots })))
     }
 
     async fn route(

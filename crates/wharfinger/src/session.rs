@@ -15,7 +15,7 @@ use crate::call::{CallNote, Heard};
 use crate::catalog::{Catalog, Directory, Offers};
 use crate::discover::Found;
 use crate::model::{AgentName, Declared, ServerName, SessionId, Transport};
-use crate::servers::{Asked, Patience};
+use crate::servers::{Asked, Patience, Turn};
 use crate::wharf::{Wharf, lock};
 
 /// What a session begins with.
@@ -85,6 +85,17 @@ struct InFlight {
     heard: Arc<Heard>,
     /// How likely it is that a server asks about it.
     stage: Stage,
+    /// Of the call of a tool.
+    turn: Option<Turn>,
+}
+
+impl InFlight {
+    fn stage(&self) -> Stage {
+        match &self.turn {
+            Some(turn) if turn.is_let_go() => Stage::Asking,
+            Some(_) | None => self.stage,
+        }
+    }
 }
 
 /// How likely it is that a server asks about a call, the likeliest first.
@@ -94,8 +105,18 @@ pub(crate) enum Stage {
     Tool,
     /// Another request, which runs.
     Other,
+    /// The call of a tool whose server waits for an answer already.
+    Asking,
     /// It waits for its server to start, or for its turn.
     Waiting,
+}
+
+/// A call that a question may be about.
+pub(crate) struct About {
+    /// The likeliest first.
+    pub(crate) order: (Stage, u64),
+    pub(crate) heard: Arc<Heard>,
+    pub(crate) turn: Option<Turn>,
 }
 
 /// Numbers calls in the order they begin, over all sessions.
@@ -268,7 +289,7 @@ impl Session {
             progress: false,
             patience: Patience::Call,
         };
-        if let Err(error) = handle.call(outgoing, || (), |_| ()).await {
+        if let Err(error) = handle.call(outgoing, |_| (), |_| ()).await {
             tracing::debug!("{error}");
         }
     }
@@ -352,7 +373,7 @@ impl SessionState {
         let calls = lock(&self.calls);
         // With several at once it is a guess; the oldest has waited longest for a word.
         let runs = |call: &&InFlight| call.server == *server && call.stage != Stage::Waiting;
-        let about = calls.iter().find(runs);
+        let about = calls.iter().filter(runs).min_by_key(|call| call.stage());
         let about = about.filter(|_| !is_of_no_call(method));
         if let Some(call) = about {
             let note = CallNote::Notification {
@@ -376,11 +397,15 @@ impl SessionState {
     }
 
     /// The call that a question of a server is most likely about, with its place in the order of all calls.
-    pub(crate) fn asked_about(&self, server: &ServerName) -> Option<((Stage, u64), Arc<Heard>)> {
+    pub(crate) fn asked_about(&self, server: &ServerName) -> Option<About> {
         let calls = lock(&self.calls);
         let own = calls.iter().filter(|call| call.server == *server);
-        own.map(|call| ((call.stage, call.number), call.heard.clone()))
-            .min_by_key(|(order, _)| *order)
+        own.map(|call| About {
+            order: (call.stage(), call.number),
+            heard: call.heard.clone(),
+            turn: call.turn.clone(),
+        })
+        .min_by_key(|about| about.order)
     }
 
     /// Gives a question to who listens between calls; gives it back if nobody does.
@@ -405,6 +430,7 @@ impl SessionState {
         server: &ServerName,
         heard: Arc<Heard>,
         stage: Stage,
+        turn: Option<&Turn>,
     ) -> CallGuard {
         let mut calls = lock(&self.calls);
         let number = CALLS.fetch_add(1, Ordering::Relaxed);
@@ -413,6 +439,7 @@ impl SessionState {
             server: server.clone(),
             heard,
             stage,
+            turn: turn.cloned(),
         });
         CallGuard {
             session: self.clone(),

@@ -218,7 +218,7 @@ async fn tell(handle: &ServerHandle, method: &str, own: &str) -> Result<Raw, Cal
         progress: false,
         patience: Patience::Call,
     };
-    handle.call(outgoing, || (), |_| ()).await
+    handle.call(outgoing, |_| (), |_| ()).await
 }
 
 impl Wharf {

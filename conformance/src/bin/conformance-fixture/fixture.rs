@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
     CompleteResult, CompletionInfo, ErrorData, GetPromptRequestParams, GetPromptResponse,
-    GetTaskParams, GetTaskResult, ListPromptsResult, ListResourceTemplatesResult,
+    GetTaskParams, GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, LoggingLevel, LoggingMessageNotificationParam,
     PaginatedRequestParams, Prompt, ProtocolVersion, ReadResourceRequestParams,
     ReadResourceResponse, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
@@ -137,7 +137,9 @@ macro_rules! whole {
 
 impl ServerHandler for Fixture {
     fn get_info(&self) -> ServerConfig {
+        let name = Implementation::new("conformance-fixture", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(offer::capabilities(self.era()))
+            .with_server_info(name)
             .with_instructions("Everything the conformance suite looks for")
     }
 

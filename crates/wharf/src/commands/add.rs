@@ -125,6 +125,9 @@ fn options(add: &Add, entry: &mut Map<String, Value>) {
     if let Some(cwd) = &add.cwd {
         entry.insert("cwd".into(), json!(cwd));
     }
+    if let Some(roots) = &add.roots {
+        entry.insert("roots".into(), json!(roots));
+    }
     if add.parallel {
         entry.insert("parallel".into(), json!(true));
     }

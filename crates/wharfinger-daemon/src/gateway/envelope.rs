@@ -4,9 +4,9 @@ use axum::http::{HeaderMap, StatusCode};
 use serde_json::json;
 use serde_json::value::RawValue;
 use wharfinger_wire::era::Version;
-use wharfinger_wire::json::{Object, raw};
+use wharfinger_wire::json::{Object, raw, string};
 use wharfinger_wire::message::{ErrorObject, HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
-use wharfinger_wire::server::{METHOD, NAME, PROTOCOL_VERSION_HEADER, RequestMeta};
+use wharfinger_wire::server::{METHOD, NAME, PARAM_PREFIX, PROTOCOL_VERSION_HEADER, RequestMeta};
 
 /// Versions of the stateless era that are served.
 pub(super) fn supported() -> Vec<&'static str> {
@@ -78,7 +78,34 @@ pub(super) fn check_headers(
     }
 }
 
-fn agree(headers: &HeaderMap, name: &'static str, body: &str) -> Result<(), ErrorObject> {
+/// Checks that the headers of a call repeat those arguments whose schema names a header for them (`x-mcp-header`).
+pub(super) fn check_params(
+    headers: &HeaderMap,
+    tool: &RawValue,
+    params: Option<&RawValue>,
+) -> Result<(), ErrorObject> {
+    // Most tools name none, and that is quickly seen.
+    if !tool.get().contains("\"x-mcp-header\"") {
+        return Ok(());
+    }
+    let tool = Object::from_raw(tool).unwrap_or_default();
+    let schema = tool.object("inputSchema").unwrap_or_default();
+    let properties = schema.object("properties").unwrap_or_default();
+    let params = params.and_then(|params| Object::from_raw(params).ok());
+    let params = params.unwrap_or_default();
+    let arguments = params.object("arguments").unwrap_or_default();
+    for (property, schema) in properties.iter() {
+        let schema = Object::from_raw(schema).unwrap_or_default();
+        let argument = arguments.get(property).filter(|raw| raw.get() != "null");
+        if let (Some(suffix), Some(argument)) = (schema.text("x-mcp-header"), argument) {
+            let text = string(argument).unwrap_or_else(|| argument.get().into());
+            agree(headers, &format!("{PARAM_PREFIX}{suffix}"), &text)?;
+        }
+    }
+    Ok(())
+}
+
+fn agree(headers: &HeaderMap, name: &str, body: &str) -> Result<(), ErrorObject> {
     let mut values = headers.get_all(name).iter();
     let mismatch = |what: &str| {
         ErrorObject::new(
@@ -176,6 +203,42 @@ mod tests {
             error.data.unwrap().get(),
             r#"{"supported":["2026-07-28"],"requested":"v9"}"#
         );
+    }
+
+    #[test]
+    fn headers_repeat_the_arguments_that_have_one() {
+        let raw = |text: &str| wharfinger_wire::json::raw_from(text.to_owned()).unwrap();
+        let tool = raw(r#"{"name":"t","inputSchema":{"type":"object","properties":{
+                "region":{"type":"string","x-mcp-header":"Region"},
+                "count":{"type":"integer","x-mcp-header":"Count"},"other":{}}}}"#);
+        let check = |arguments: &str, headers: &[(&'static str, &str)], expect: bool| {
+            let params = raw(&format!(r#"{{"name":"t","arguments":{arguments}}}"#));
+            let map: HeaderMap = headers
+                .iter()
+                .map(|(name, value)| {
+                    let name = axum::http::HeaderName::from_static(name);
+                    (name, value.parse().unwrap())
+                })
+                .collect();
+            let checked = check_params(&map, &tool, Some(&params));
+            let code = checked.as_ref().err().map(|error| error.code);
+            assert_eq!(code, (!expect).then_some(HEADER_MISMATCH), "{arguments}");
+        };
+        let region = r#"{"region":"Hello"}"#;
+        check("{}", &[], true);
+        check(r#"{"other":"x","region":null}"#, &[], true);
+        check(region, &[("mcp-param-region", "Hello")], true);
+        check(region, &[("mcp-param-region", "=?base64?SGVsbG8=?=")], true);
+        check(region, &[("mcp-param-region", "=?base64?SGVsbG8?=")], false);
+        check(
+            region,
+            &[("mcp-param-region", "=?base64?SGVs!!!bG8=?=")],
+            false,
+        );
+        check(region, &[("mcp-param-region", "hello")], false);
+        check(region, &[], false);
+        check(r#"{"count":7}"#, &[("mcp-param-count", "7")], true);
+        check(r#"{"count":7}"#, &[("mcp-param-count", "8")], false);
     }
 
     #[test]

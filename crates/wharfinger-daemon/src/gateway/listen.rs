@@ -14,9 +14,10 @@ use wharfinger::catalog::Kind;
 use wharfinger_wire::json::{Object, Raw, array, empty_object, raw, string};
 use wharfinger_wire::message::{self, ErrorObject, INVALID_PARAMS, Id};
 
-use super::answer::{Offered, subscription_end, with_subscription};
+use super::answer::{subscription_end, with_subscription};
 use super::client::Client;
 use super::envelope;
+use super::offered::Offered;
 use super::out::Out;
 use super::post::FRAMES;
 use super::reply::{Frame, json, sse};

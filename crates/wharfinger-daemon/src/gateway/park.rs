@@ -198,15 +198,18 @@ impl Parking {
     }
 }
 
-/// The answer to a client that a call asks input of which it did not declare.
+/// The answer to a client that did not declare what its request takes.
 pub(super) fn not_declared(method: &str) -> ErrorObject {
     let capability = match method {
         "roots/list" => json!({ "roots": {} }),
         "sampling/createMessage" => json!({ "sampling": {} }),
         "elicitation/create" => json!({ "elicitation": {} }),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => {
+            json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } })
+        }
         _ => json!({}),
     };
-    let text = format!("the server asks for input that the client did not declare: {method}");
+    let text = format!("this takes a capability that the client did not declare: {method}");
     let data = raw(&json!({ "requiredCapabilities": capability }));
     ErrorObject::new(wharfinger_wire::message::MISSING_CAPABILITY, text).with_data(data)
 }

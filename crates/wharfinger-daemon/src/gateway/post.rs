@@ -378,6 +378,11 @@ async fn stateless(
     let Described { name, declared } = Described::by_request(&meta);
     let session = shared::session(daemon, agent, declared);
     let client = Arc::new(Client::new(session, version, &name));
+    if method == "tools/call"
+        && let Err(error) = check_arguments(&client, headers, params)
+    {
+        return refused(&error);
+    }
     if method == "subscriptions/listen" {
         return listen::over_http(daemon, &client, id, params);
     }
@@ -408,6 +413,21 @@ async fn stateless(
             .ok();
     });
     respond(receiver).await
+}
+
+/// A tool that is not known yet, or not at all, is found out about by the call itself.
+fn check_arguments(
+    client: &Client,
+    headers: &HeaderMap,
+    params: Option<&RawValue>,
+) -> Result<(), ErrorObject> {
+    let object = params.and_then(|params| Object::from_raw(params).ok());
+    let object = object.unwrap_or_default();
+    let catalog = client.session().known_tools();
+    match object.text("name").and_then(|name| catalog.find(&name)) {
+        Some(exposed) => envelope::check_params(headers, &exposed.tool.raw, params),
+        None => Ok(()),
+    }
 }
 
 /// A batch, which only 2025-03-26 has: every request is answered on one stream.

@@ -6,9 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wharfinger_wire::connection::Reply;
 use wharfinger_wire::json::Raw;
 use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, Id};
+
+use super::Turn;
 
 /// Questions of one server that may be open at once.
 const MOST: usize = 64;
@@ -22,13 +25,16 @@ pub struct Asked {
     pub params: Option<Arc<RawValue>>,
     reply: Reply,
     open: Open,
+    /// Of the call that it is about.
+    turn: Option<Turn>,
 }
 
 /// The questions of one server that nobody has answered yet. Clones are the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Questions {
     count: Arc<AtomicUsize>,
     open: Arc<Mutex<HashMap<Id, CancellationToken>>>,
+    tasks: TaskTracker,
 }
 
 /// One open question, until dropped.
@@ -40,6 +46,14 @@ struct Open {
 }
 
 impl Questions {
+    pub(super) fn new(tasks: TaskTracker) -> Self {
+        Self {
+            count: Arc::default(),
+            open: Arc::default(),
+            tasks,
+        }
+    }
+
     fn open(&self) -> MutexGuard<'_, HashMap<Id, CancellationToken>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,6 +93,7 @@ impl Questions {
                 id,
                 cancelled,
             },
+            turn: None,
         })
     }
 
@@ -111,12 +126,31 @@ impl Asked {
             .ok();
     }
 
-    /// Answers, unless the server has taken the question back. A server that is gone meanwhile hears nothing.
+    /// It is about this call, which lets others by until it is answered.
+    pub(crate) fn is_about(&mut self, turn: Turn) {
+        turn.let_others_by();
+        self.turn = Some(turn);
+    }
+
+    /// Answers, unless the server has taken the question back: at once, or as soon as no other call is at the server. A
+    /// server that is gone meanwhile hears nothing.
     pub fn answer(self, outcome: Result<Raw, ErrorObject>) {
-        if self.open.cancelled.is_cancelled() {
-            self.reply.withhold();
-        } else {
-            self.reply.give(outcome).ok();
+        let Self {
+            reply, open, turn, ..
+        } = self;
+        let give = |reply: Reply, open: Open, outcome| {
+            if open.cancelled.is_cancelled() {
+                reply.withhold();
+            } else {
+                reply.give(outcome).ok();
+            }
+        };
+        match turn.filter(Turn::is_let_go) {
+            None => give(reply, open, outcome),
+            Some(turn) => drop(open.questions.tasks.clone().spawn(async move {
+                turn.take_again().await;
+                give(reply, open, outcome);
+            })),
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Live {
     pub(super) description: ServerDescription,
     pub(super) client: ClientDescription,
     /// Lets as many calls run at once as the policy has it (V50).
-    pub(super) turn: Semaphore,
+    pub(super) turn: Arc<Semaphore>,
     pub(super) activity: Activity,
     pub(super) questions: Questions,
     pub(super) pid: u32,
@@ -130,7 +130,7 @@ impl Attempt<'_> {
         let longest = self.context.limits.stderr_line_bytes;
         let mut drained = tasks.spawn(drain(launched.stderr, longest, kept, self.audience.clone()));
         let changed = Arc::new(Notify::new());
-        let questions = Questions::default();
+        let questions = Questions::new(tasks.clone());
         let relay = Relay {
             audience: self.audience.clone(),
             declared: self.spec.declared.clone(),
@@ -181,7 +181,7 @@ impl Attempt<'_> {
                     connection,
                     description,
                     client,
-                    turn: Semaphore::new(self.spec.policy.parallel_calls),
+                    turn: Arc::new(Semaphore::new(self.spec.policy.parallel_calls)),
                     activity: Activity::new(),
                     questions,
                     pid: process.pid(),

@@ -16,6 +16,7 @@ use super::discovery::{List, Lists, Pages};
 use super::error::{CallError, StartError};
 use super::server::{Ask, Phase, Server, State};
 use super::stderr::Lines;
+use super::turn::{HasTurn, Turn};
 use super::{Audience, Context, Spec};
 use crate::model::Status;
 
@@ -132,7 +133,7 @@ impl ServerHandle {
                 progress: false,
                 patience: Patience::Call,
             };
-            let page = self.call(outgoing, || (), |_| ()).await;
+            let page = self.call(outgoing, |_| (), |_| ()).await;
             pages.add(&page.map_err(|error| error.to_string())?, limits)?;
         }
         Ok(pages.finish().0)
@@ -215,7 +216,7 @@ impl ServerHandle {
     pub async fn call<Held>(
         &self,
         outgoing: Outgoing<'_>,
-        on_turn: impl Fn() -> Held + Send,
+        on_turn: impl Fn(Option<&Turn>) -> Held + Send,
         mut on_progress: impl FnMut(Raw) + Send,
     ) -> Result<Raw, CallError> {
         let server = self.spec.name.clone();
@@ -231,7 +232,7 @@ impl ServerHandle {
                 Patience::Turn => Some(self.turn(&live).await?),
                 Patience::Call | Patience::Endless => None,
             };
-            let held = on_turn();
+            let held = on_turn(turn.as_ref().map(|has| &has.0));
             let reply = self.exchange(&live, outgoing, &mut on_progress).await;
             drop(held);
             drop((turn, busy));
@@ -286,13 +287,11 @@ impl ServerHandle {
         state.wait_for(other).await.ok();
     }
 
-    async fn turn<'a>(
-        &self,
-        live: &'a Live,
-    ) -> Result<tokio::sync::SemaphorePermit<'a>, CallError> {
+    async fn turn(&self, live: &Live) -> Result<HasTurn, CallError> {
         let server = || self.spec.name.clone();
-        if let Ok(turn) = live.turn.try_acquire() {
-            return Ok(turn);
+        let has = |permit| HasTurn(Turn::new(live.turn.clone(), permit));
+        if let Ok(permit) = live.turn.clone().try_acquire_owned() {
+            return Ok(has(permit));
         }
         let queued =
             Queued::join(&self.queued, self.queue_limit).ok_or_else(|| CallError::Busy {
@@ -300,10 +299,12 @@ impl ServerHandle {
                 limit: self.queue_limit,
             })?;
         let limit = self.spec.policy.call_timeout;
-        let turn = timeout(limit, live.turn.acquire()).await;
+        let turn = timeout(limit, live.turn.clone().acquire_owned()).await;
         drop(queued);
         match turn {
-            Ok(turn) => turn.map_err(|_| CallError::Stopped { server: server() }),
+            Ok(permit) => permit
+                .map(has)
+                .map_err(|_| CallError::Stopped { server: server() }),
             Err(_) => Err(CallError::NoTurn {
                 server: server(),
                 limit,

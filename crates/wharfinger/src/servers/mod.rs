@@ -12,6 +12,7 @@ mod handle;
 mod relay;
 mod server;
 mod stderr;
+mod turn;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub use error::{CallError, StartError};
 pub use handle::{Hold, Outgoing, Patience, ServerHandle};
 pub use relay::allowed;
 pub use stderr::Lines;
+pub use turn::Turn;
 
 /// What all servers of an owner share.
 #[derive(Clone, Debug)]

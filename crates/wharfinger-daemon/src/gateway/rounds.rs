@@ -1,0 +1,364 @@
+//! Requests that take several rounds: servers that ask for input before they answer, and clients of either era that give
+//! it in their own way.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wharfinger::servers::allowed;
+use wharfinger::{CallNote, Refusal, Request, Session, Target, ToolCall};
+use wharfinger_wire::era::{to_handshake_result, to_stateless_result};
+use wharfinger_wire::json::{Object, Raw, empty_object, raw};
+use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
+use wharfinger_wire::server::RequestMeta;
+
+use super::answer::{Question, changed};
+use super::park::{Call, Happening, Parking, not_declared};
+
+/// How often a server may ask for more before its call is given up.
+const ROUNDS: usize = 10;
+
+impl Question<'_> {
+    /// A request to a server, for a client of the handshake era. A server of the other era answers that it needs input:
+    /// its client is asked for it, and the request goes out again with the answers.
+    pub(super) async fn of_handshake(&self) -> Result<Raw, ErrorObject> {
+        let mut params = Cow::Borrowed(self.checked()?);
+        for _ in 0..ROUNDS {
+            let over = CancellationToken::new();
+            let ended = over.clone().drop_guard();
+            let session = self.client.session();
+            let reply = send(
+                session,
+                self.method,
+                &params,
+                self.meta,
+                |note| match note {
+                    CallNote::Asked(asked) => {
+                        let out = self.out.clone();
+                        self.client.pass(self.daemon, asked, out, over.clone());
+                    }
+                    note => self.tell(note),
+                },
+            )
+            .await;
+            drop(ended);
+            let result = self.told(reply)?;
+            match result_type(&result).as_deref() {
+                None | Some("complete") => {
+                    return Ok(changed(to_handshake_result(&result)).unwrap_or(result));
+                }
+                Some("input_required") => params = Cow::Owned(self.gather(&result).await?),
+                Some(other) => {
+                    let text = format!(
+                        "the server answered with a result of type {other:?}, which your protocol version does not know"
+                    );
+                    return Err(ErrorObject::new(INTERNAL_ERROR, text));
+                }
+            }
+        }
+        let text = format!("the server asked for more input {ROUNDS} times");
+        Err(ErrorObject::new(INTERNAL_ERROR, text))
+    }
+
+    /// Asks the client everything that a result asks for, one after the other; gives the params of the next round.
+    async fn gather(&self, result: &RawValue) -> Result<Raw, ErrorObject> {
+        let odd = |text: &str| ErrorObject::new(INTERNAL_ERROR, text);
+        let result = Object::from_raw(result).unwrap_or_default();
+        let requests = result.object("inputRequests").unwrap_or_default();
+        let mut responses = Object::new();
+        for (name, request) in requests.iter() {
+            let request = Object::from_raw(request)
+                .map_err(|_| odd("the server asks for input with something that is no request"))?;
+            let method = request.text("method").unwrap_or_default();
+            let params = request.get("params");
+            if let Some(own) = self.own_roots(&method) {
+                responses.set(name.to_owned(), own);
+                continue;
+            }
+            if !is_input(&method) || !allowed(self.client.session().declared(), &method, params) {
+                return Err(odd(&format!(
+                    "the server asks for input that the client did not declare: {method}"
+                )));
+            }
+            let asking = self.client.question(&self.out, &method, params, drop);
+            responses.set(name.to_owned(), asking.await?);
+        }
+        let mut params =
+            Object::from_raw(self.params.unwrap_or(RawValue::NULL)).unwrap_or_default();
+        params.set("inputResponses", responses.to_raw());
+        match result.get("requestState") {
+            Some(state) => params.set("requestState", state.to_owned()),
+            None => drop(params.remove("requestState")),
+        }
+        Ok(params.to_raw())
+    }
+
+    /// A request to a server, for a client of the stateless era. What a server of the same era wants back goes through
+    /// sealed; what one of the other era asks meanwhile parks the call.
+    pub(super) async fn of_stateless(
+        &self,
+        cache: Option<(u64, &str)>,
+    ) -> Result<Raw, ErrorObject> {
+        let params = self.checked()?;
+        let object = Object::from_raw(params).unwrap_or_default();
+        let bound = self.bound(&object);
+        let gateway = &self.daemon.gateway;
+        let mut own = None;
+        let call = match object.text("requestState") {
+            Some(state) if Parking::is_one(&state) => {
+                let responses = object.get("inputResponses");
+                Some(gateway.parking.resume(&bound, &state, responses)?)
+            }
+            Some(state) => {
+                let state = gateway.seal.open(&bound, &state).ok_or_else(|| {
+                    let text = "params.requestState is not what was given for this request";
+                    ErrorObject::new(INVALID_PARAMS, text)
+                })?;
+                own = Some(unsealed(&object, &state)?);
+                None
+            }
+            None => None,
+        };
+        let mut resumed = call;
+        for _ in 0..ROUNDS {
+            let reply = match resumed.take() {
+                Some(call) => self.follow(call, &bound).await,
+                None => self.begin(own.as_deref().unwrap_or(params), &bound).await,
+            };
+            let result = match reply {
+                Followed::Over(reply) => self.told(reply)?,
+                Followed::Asks(question) => return Ok(question),
+            };
+            if result_type(&result).as_deref() != Some("input_required") {
+                return Ok(changed(to_stateless_result(&result, cache)).unwrap_or(result));
+            }
+            match self.sealed(&result, &bound)? {
+                Sealed::Asks(question) => return Ok(question),
+                Sealed::Answered(kept) => own = Some(unsealed(&object, kept.get())?),
+            }
+        }
+        let text = format!("the server asked for more input {ROUNDS} times");
+        Err(ErrorObject::new(INTERNAL_ERROR, text))
+    }
+
+    /// Sends a request to its server. Where the client can be asked something, it runs on its own.
+    async fn begin(&self, params: &RawValue, bound: &str) -> Followed {
+        let session = self.client.session();
+        let asks = ["elicitation", "sampling", "roots"];
+        if asks.iter().any(|can| session.declared().can(can)) {
+            return self.follow(self.start(params), bound).await;
+        }
+        let told = |note| self.tell(note);
+        Followed::Over(send(session, self.method, params, self.meta, told).await)
+    }
+
+    /// Whose a request is and what it asks for: only who asks for the same again gets what was kept for it.
+    fn bound(&self, params: &Object<'_>) -> String {
+        let session = self.client.session();
+        let name = ["name", "uri", "taskId"]
+            .into_iter()
+            .find_map(|member| params.text(member));
+        format!(
+            "{}\n{}\n{}\n{}",
+            session.agent(),
+            session.id(),
+            self.method,
+            name.unwrap_or_default()
+        )
+    }
+
+    /// Starts a call on a task of its own, so that it outlives the request.
+    fn start(&self, params: &RawValue) -> Call {
+        let (happened, happenings) = mpsc::unbounded_channel();
+        let running = CancellationToken::new();
+        let ended = running.clone();
+        let session = self.client.session().clone();
+        let (method, params, meta) = (self.method.to_owned(), params.to_owned(), self.meta.clone());
+        self.daemon.tasks.spawn(async move {
+            let note = |note| drop(happened.send(Happening::Note(note)));
+            let calling = send(&session, &method, &params, &meta, note);
+            if let Some(reply) = running.run_until_cancelled(calling).await {
+                drop(happened.send(Happening::Over(reply)));
+            }
+        });
+        Call::new(happenings, ended.drop_guard())
+    }
+
+    /// Listens to a call until it is over or needs its client.
+    async fn follow(&self, mut call: Call, bound: &str) -> Followed {
+        // What it still wants to know is asked again.
+        while !call.waits() {
+            match call.happenings.recv().await {
+                Some(Happening::Note(CallNote::Asked(asked))) => {
+                    call.asks(asked);
+                    while let Ok(Happening::Note(CallNote::Asked(more))) =
+                        call.happenings.try_recv()
+                    {
+                        call.asks(more);
+                    }
+                }
+                Some(Happening::Note(note)) => self.tell(note),
+                Some(Happening::Over(reply)) => return Followed::Over(reply),
+                None => {
+                    let stopped = Refusal::Unavailable("the call was stopped".into());
+                    return Followed::Over(Err(stopped));
+                }
+            }
+        }
+        let limits = self.client.session().wharf().limits();
+        let agent = self.client.session().agent().as_str();
+        let gateway = &self.daemon.gateway;
+        let (state, question) = gateway
+            .parking
+            .park(bound, agent, call, limits.session_requests);
+        let (daemon, wait) = (self.daemon.clone(), limits.input_wait);
+        self.daemon.tasks.spawn(async move {
+            let waited = daemon
+                .stop
+                .run_until_cancelled(tokio::time::sleep(wait))
+                .await;
+            match waited {
+                Some(()) => daemon.gateway.parking.forget(&state),
+                None => daemon.gateway.parking.clear(),
+            }
+        });
+        Followed::Asks(question)
+    }
+
+    /// The roots that this request's server is told of, where that is not for the client to say.
+    fn own_roots(&self, method: &str) -> Option<Raw> {
+        let params = self.params.filter(|_| method == "roots/list")?;
+        self.client.session().own_roots(self.method, params)
+    }
+
+    /// A result that asks for input, its state sealed together with what its owner has answered already; a server may
+    /// ask only what its client declared.
+    fn sealed(&self, result: &RawValue, bound: &str) -> Result<Sealed, ErrorObject> {
+        let result = Object::from_raw(result).unwrap_or_default();
+        let (mut left, mut own) = (Object::new(), Object::new());
+        let requests = result.object("inputRequests").unwrap_or_default();
+        for (name, raw) in requests.iter() {
+            let request = Object::from_raw(raw).unwrap_or_default();
+            let method = request.text("method").unwrap_or_default();
+            if let Some(roots) = self.own_roots(&method) {
+                own.set(name, roots);
+                continue;
+            }
+            let declared = self.client.session().declared();
+            if !is_input(&method) || !allowed(declared, &method, request.get("params")) {
+                return Err(not_declared(&method));
+            }
+            left.set_borrowed(name, raw);
+        }
+        let state = result.text("requestState");
+        let kept = raw(&json!({ "state": state, "own": own.to_raw() }));
+        if left.is_empty() && !own.is_empty() {
+            return Ok(Sealed::Answered(kept));
+        }
+        let mut object = result.clone();
+        if !own.is_empty() {
+            object.set("inputRequests", left.to_raw());
+        }
+        if state.is_some() || !own.is_empty() {
+            let sealed = self.daemon.gateway.seal.seal(bound, kept.get());
+            object.set("requestState", raw(&sealed));
+        }
+        Ok(Sealed::Asks(object.to_raw()))
+    }
+}
+
+/// What becomes of a result that asks for input.
+enum Sealed {
+    /// Its client is to be asked.
+    Asks(Raw),
+    /// Its owner has answered all of it: what the next round takes.
+    Answered(Raw),
+}
+
+/// What became of a call that was listened to.
+enum Followed {
+    Over(Result<Raw, Refusal>),
+    /// The result that asks its client for input.
+    Asks(Raw),
+}
+
+/// What servers may ask for as input.
+fn is_input(method: &str) -> bool {
+    matches!(
+        method,
+        "elicitation/create" | "sampling/createMessage" | "roots/list"
+    )
+}
+
+/// One request to a server.
+async fn send(
+    session: &Session,
+    method: &str,
+    params: &RawValue,
+    meta: &RequestMeta,
+    notes: impl FnMut(CallNote) + Send,
+) -> Result<Raw, Refusal> {
+    let progress = meta.progress_token.is_some();
+    // A client of the handshake era says it once or never; it hears of what matters even so.
+    let log_level = meta.log_level.as_deref().or_else(|| {
+        let handshake = !meta.enveloped;
+        handshake.then(|| session.log_level().unwrap_or("info"))
+    });
+    if method != "tools/call" {
+        let request = Request {
+            method,
+            params: Some(params),
+            progress,
+            log_level,
+        };
+        return session.request(request, notes).await;
+    }
+    let object = Object::from_raw(params).unwrap_or_default();
+    let name = object.text("name").unwrap_or_default();
+    // A client may call without having listed: what it knows from before is found out then.
+    if session.known_tools().find(&name).is_none() {
+        session.tools().await;
+    }
+    let call = ToolCall {
+        target: Target::Exposed(&name),
+        params,
+        progress,
+        log_level,
+    };
+    session.call(call, notes).await
+}
+
+/// The kind of a result. Only servers of the stateless era say it.
+fn result_type(result: &RawValue) -> Option<String> {
+    if !result.get().contains("\"resultType\"") {
+        return None;
+    }
+    let object = Object::from_raw(result).ok()?;
+    object.text("resultType").map(Cow::into_owned)
+}
+
+/// The params of a retry as its server wants them: its own state, and the answers that its client was not asked for.
+fn unsealed(params: &Object<'_>, kept: &str) -> Result<Raw, ErrorObject> {
+    let kept = Object::parse(kept).unwrap_or_default();
+    let mut params = params.clone();
+    match kept.get("state").filter(|state| state.get() != "null") {
+        Some(state) => params.set("requestState", state.to_owned()),
+        None => drop(params.remove("requestState")),
+    }
+    let own = kept.object("own").unwrap_or_default();
+    if !own.is_empty() {
+        let responses = params.get("inputResponses").map(ToOwned::to_owned);
+        let responses = responses.unwrap_or_else(empty_object);
+        let mut all = Object::from_raw(&responses).map_err(|_| {
+            ErrorObject::new(INVALID_PARAMS, "params.inputResponses must be an object")
+        })?;
+        for (name, answer) in own.iter() {
+            all.set(name.to_owned(), answer.to_owned());
+        }
+        let all = all.to_raw();
+        params.set("inputResponses", all);
+    }
+    Ok(params.to_raw())
+}
