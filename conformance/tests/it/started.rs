@@ -105,7 +105,9 @@ impl Daemon {
         let daemon = Self { running };
         let fixture = fixture();
         let program = fixture.to_string_lossy();
-        daemon.wharf(&["add", "fixture", "--", &program, "--era", era, "--stdio"]);
+        let roots = ["--roots", "client"];
+        let command = [&*program, "--era", era, "--stdio"];
+        daemon.wharf(&[&["add", "fixture"], &roots[..], &["--"], &command[..]].concat());
         daemon
     }
 

@@ -155,25 +155,6 @@ fn claim(row: ClaimRow) -> Option<Claim> {
     })
 }
 
-/// A server offers these: where another one has a name already, that is settled and kept.
-pub(crate) async fn claim_names(wharf: &Wharf, server: &ServerName, kind: Kind, items: &Items) {
-    let names = items.items.iter().map(|item| item.key.as_str());
-    let new = lock(&wharf.0.claims).claim(server, kind, names);
-    if new.is_empty() {
-        return;
-    }
-    let row = |claim: Claim| ClaimRow {
-        kind: claim.kind.as_str().to_owned(),
-        name: claim.name,
-        server: claim.server.to_string(),
-        plain: claim.plain,
-    };
-    let rows = new.into_iter().map(row).collect();
-    if let Err(error) = wharf.0.store.keep_claims(rows).await {
-        tracing::warn!(%server, "its {} names could not be kept: {error}", kind.as_str());
-    }
-}
-
 /// What a server said, redacted.
 struct Said {
     version: Version,
@@ -236,9 +217,6 @@ fn read_offers(said: &Said) -> Offers {
 /// Reads tools and gives them their names.
 async fn named(wharf: &Wharf, entry: &ServerEntry, said: Said) -> Result<Known, StoreError> {
     let offers = read_offers(&said);
-    for kind in Kind::ALL {
-        claim_names(wharf, &entry.name, kind, offers.of(kind)).await;
-    }
     let listing = catalog::read(array(&said.tools).unwrap_or_default());
     let policy = policy::effective(entry, Profile::Chat);
     let before = wharf.0.store.names(entry.name.to_string()).await?;
@@ -371,6 +349,36 @@ impl Wharf {
         Some(waiting)
     }
 
+    /// Servers offer these, in source order: where two of them have the same name, who has it plain is settled, and kept.
+    pub(crate) fn claim(&self, all: &[(ServerName, Arc<Offers>)]) {
+        let mut new = vec![];
+        {
+            let mut claims = lock(&self.0.claims);
+            for (server, offers) in all {
+                for kind in Kind::ALL {
+                    let names = offers.of(kind).items.iter().map(|item| item.key.as_str());
+                    new.extend(claims.claim(server, kind, names));
+                }
+            }
+        }
+        if new.is_empty() {
+            return;
+        }
+        let row = |claim: Claim| ClaimRow {
+            kind: claim.kind.as_str().to_owned(),
+            name: claim.name,
+            server: claim.server.to_string(),
+            plain: claim.plain,
+        };
+        let rows = new.into_iter().map(row).collect();
+        let wharf = self.clone();
+        self.0.context.tasks.spawn(async move {
+            if let Err(error) = wharf.0.store.keep_claims(rows).await {
+                tracing::warn!("names that clash could not be kept: {error}");
+            }
+        });
+    }
+
     /// Everything of a server is unknown again.
     pub(crate) fn forget(&self, server: &ServerName) {
         lock(&self.0.discoveries).retain(|(name, _), _| name != server);
@@ -413,6 +421,11 @@ impl Wharf {
                 names: &known.names,
             })
             .collect();
+        let named: Vec<_> = known
+            .iter()
+            .map(|(entry, _, known)| (entry.name.clone(), known.offers.clone()))
+            .collect();
+        self.claim(&named);
         let catalog = Arc::new(catalog::merge(&offers, reserved, &lock(&self.0.claims)));
         for warning in &catalog.warnings {
             tracing::warn!("{warning}");

@@ -13,7 +13,7 @@ use wharfinger_wire::message::{ErrorObject, INVALID_PARAMS};
 
 use crate::call::{CallNote, Refusal, gone, stopped, with_member};
 use crate::catalog::{Directory, Items, Kind, Offers, Page, Place, items};
-use crate::discover::{self, Found, claim_names, clean};
+use crate::discover::{self, Found, clean};
 use crate::model::{ServerEntry, ServerName, Transport};
 use crate::servers::{Lists, Outgoing, Patience, ServerHandle};
 use crate::session::Session;
@@ -97,6 +97,7 @@ impl Session {
                 return directory.clone();
             }
         }
+        self.wharf.claim(&all);
         let directory = Arc::new(Directory::join(&all, &lock(&self.wharf.0.claims)));
         *seen = Some((all, directory.clone()));
         directory
@@ -141,7 +142,6 @@ impl Session {
                 let (session, entry) = (self.clone(), entry.clone());
                 asking.spawn(async move {
                     if let Some(now) = session.listed_by(&handle, kind).await {
-                        claim_names(&session.wharf, &entry.name, kind, &now).await;
                         let offers = with(&before, kind, now);
                         session.wharf.see_offers(&session.state, &entry, offers);
                     }

@@ -152,7 +152,10 @@ impl Dock {
 
     /// A request of the stateless era, as it should be.
     pub(crate) fn stateless(&self, id: impl Into<Value>, method: &str, params: Value) -> Ask {
-        let name = params["name"].as_str().map(str::to_owned);
+        let named = ["name", "uri", "taskId"]
+            .iter()
+            .find_map(|key| params[key].as_str());
+        let name = named.map(str::to_owned);
         let ask = self
             .mcp(&enveloped(id, method, params))
             .header("MCP-Protocol-Version", MODERN)
@@ -163,9 +166,28 @@ impl Dock {
         }
     }
 
+    /// A request of the stateless era by a client that can do this.
+    pub(crate) fn stateless_as(
+        &self,
+        capabilities: Value,
+        id: impl Into<Value>,
+        method: &str,
+        mut params: Value,
+    ) -> Ask {
+        params["_meta"][CAPABILITIES_KEY] = capabilities;
+        self.stateless(id, method, params)
+    }
+
     /// A session of the handshake era.
     pub(crate) async fn handshake(&self, version: &str) -> Caller<'_> {
-        let response = self.mcp(&initialize(1, version)).send().await;
+        self.handshake_as(version, json!({})).await
+    }
+
+    /// A session of the handshake era, of a client that can do this.
+    pub(crate) async fn handshake_as(&self, version: &str, capabilities: Value) -> Caller<'_> {
+        let mut message = initialize(1, version);
+        message["params"]["capabilities"] = capabilities;
+        let response = self.mcp(&message).send().await;
         assert_eq!(response.status, 200);
         let session = response.header("mcp-session-id").unwrap().to_owned();
         let caller = Caller {
@@ -323,6 +345,12 @@ impl Caller<'_> {
         assert_eq!(message["id"], id, "{message}");
         assert!(message.get("result").is_some(), "{message}");
         message["result"].clone()
+    }
+
+    /// The answer to something it was asked.
+    pub(crate) async fn answer(&self, asked: &Value, result: &Value) {
+        let message = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result });
+        assert_eq!(self.message(&message).send().await.status, 202);
     }
 
     /// The text of a call's result.

@@ -14,7 +14,7 @@ use crate::dock::{
 };
 use crate::http::within;
 
-struct Pipe {
+pub(crate) struct Pipe {
     reader: BufReader<ReadHalf<TokioIo<Upgraded>>>,
     writer: WriteHalf<TokioIo<Upgraded>>,
 }
@@ -24,7 +24,7 @@ impl Pipe {
         Self::of(dock, "default").await
     }
 
-    async fn of(dock: &Dock, agent: &str) -> Self {
+    pub(crate) async fn of(dock: &Dock, agent: &str) -> Self {
         let stream = within("a connection", dock.client().attach(agent))
             .await
             .unwrap();
@@ -51,12 +51,12 @@ impl Pipe {
             .unwrap();
     }
 
-    async fn send(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         self.bytes(format!("{message}\n").as_bytes()).await;
     }
 
     /// The next message; none at the end.
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         let read = within("the next line", self.reader.read_line(&mut line)).await;
         (read.unwrap() > 0).then(|| serde_json::from_str(&line).unwrap())
@@ -79,7 +79,7 @@ impl Pipe {
     }
 
     /// Closes our end.
-    async fn close(&mut self) {
+    pub(crate) async fn close(&mut self) {
         self.writer.shutdown().await.unwrap();
     }
 }

@@ -21,7 +21,13 @@ const RAW: &str = "\"@raw@\"";
 struct Cancelled;
 
 pub(crate) fn answer(server: &Server, request: &Request) {
+    if server.becomes_task(request) {
+        return server.begin_task(request);
+    }
     let number = server.count_call();
+    if server.modes().on("touch") {
+        server.touch_resources();
+    }
     talk_around(server, request);
     crash(server, request, number);
     report_progress(server, request);
@@ -103,24 +109,39 @@ fn ask_client(server: &Server, request: &Request) -> Result<Asked, Cancelled> {
     if for_roots && !request.modern {
         return wait(server, request, || server.roots()).map(Asked::Answer);
     }
-    let method = if for_roots {
-        Some("roots/list")
+    let methods: Vec<&str> = if for_roots {
+        vec!["roots/list"]
     } else {
-        server.modes().text("ask")
+        let asked = server.modes().all("ask");
+        asked.iter().map(String::as_str).collect()
     };
-    let Some(method) = method else {
+    let [first, more @ ..] = methods.as_slice() else {
         return Ok(Asked::Nothing);
     };
     if !request.modern {
-        let answer = server.ask(method, &question(method));
-        return receive(server, request, &answer).map(Asked::Answer);
+        let answer = server.ask(first, &question(first));
+        let mut said = receive(server, request, &answer)?;
+        for method in more {
+            let answer = server.ask(method, &question(method));
+            said = json!([said, receive(server, request, &answer)?]);
+        }
+        return Ok(Asked::Answer(said));
     }
     if request.params["requestState"] == "state-1" {
-        return Ok(Asked::Answer(request.params["inputResponses"]["q"].clone()));
+        let responses = &request.params["inputResponses"];
+        return Ok(Asked::Answer(if more.is_empty() {
+            responses["q"].clone()
+        } else {
+            responses.clone()
+        }));
+    }
+    let mut requests = json!({"q": {"method": first, "params": question(first)}});
+    for (n, method) in more.iter().enumerate() {
+        requests[format!("q{}", n + 2)] = json!({"method": method, "params": question(method)});
     }
     Ok(Asked::Ask(json!({
         "resultType": "input_required",
-        "inputRequests": {"q": {"method": method, "params": question(method)}},
+        "inputRequests": requests,
         "requestState": "state-1",
     })))
 }

@@ -79,6 +79,7 @@ impl Server {
         if self.modes().on("log") || self.modes().on("notify-flood") {
             result["capabilities"]["logging"] = json!({});
         }
+        self.more_capabilities(&mut result["capabilities"]);
         if let Some(text) = self.modes().text("instructions") {
             result["instructions"] = json!(text);
         }

@@ -14,6 +14,7 @@ mod children;
 mod era;
 mod handshake;
 mod modes;
+mod offers;
 mod output;
 mod server;
 mod startup;

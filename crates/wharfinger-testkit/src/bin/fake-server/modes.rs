@@ -57,6 +57,14 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
     ("schema-by-start=FILE", "other tools at each start, counted in FILE"),
     ("list-changed=SECONDS", "one more tool that often, with tools/list_changed"),
     ("list-changed-on-call", "one more tool with each call, with tools/list_changed"),
+    // Beside tools
+    ("prompt=NAME", "a prompt; may be repeated"),
+    ("resource=URI", "a resource; may be repeated"),
+    ("template=TEXT", "a resource template; may be repeated"),
+    ("ttl=MS", "how long its lists and resources may be kept (2026-07-28)"),
+    ("complete", "completes arguments of prompts and templates"),
+    ("touch", "each call tells that every resource somebody listens for has changed"),
+    ("tasks", "calls become tasks where the client wants that"),
     // Calls
     ("say=TEXT", "the text of each result"),
     ("hang-call", "never answers a call"),
@@ -66,7 +74,7 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
     ("progress=N", "N progress notifications before each answer, if the call has a token"),
     ("progress-pause-ms=MS", "and so long a pause after each"),
     ("log=LEVEL", "a log notification of that level during each call"),
-    ("ask=METHOD", "each call first asks the client: roots/list, sampling/createMessage or elicitation/create"),
+    ("ask=METHOD", "each call first asks the client: roots/list, sampling/createMessage or elicitation/create; may be repeated (2026-07-28 asks all at once)"),
     ("crash-after=N", "exits with 42 on the Nth call, without an answer"),
     ("crash-mid-line", "exits with 41 in the middle of its answer"),
     ("truncated-reply", "exits with 3 after half of its answer"),

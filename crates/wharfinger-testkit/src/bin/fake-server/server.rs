@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -35,6 +35,12 @@ pub(crate) struct Server {
     roots: Mutex<Option<Value>>,
     /// The ids of the `subscriptions/listen` requests that want to hear of tools.
     listeners: Mutex<Vec<Value>>,
+    /// The URIs that were subscribed to.
+    subscribed: Mutex<Vec<Value>>,
+    /// The same in 2026-07-28, with the ids of the requests.
+    watched: Mutex<Vec<(Value, Value)>>,
+    tasks: Mutex<Vec<String>>,
+    task_count: AtomicUsize,
 }
 
 impl Server {
@@ -53,8 +59,28 @@ impl Server {
             waiting: Mutex::default(),
             roots: Mutex::default(),
             listeners: Mutex::default(),
+            subscribed: Mutex::default(),
+            watched: Mutex::default(),
+            tasks: Mutex::default(),
+            task_count: AtomicUsize::new(0),
             modes,
         }
+    }
+
+    pub(crate) fn subscribed(&self) -> MutexGuard<'_, Vec<Value>> {
+        self.subscribed.lock().expect("no holder panics")
+    }
+
+    pub(crate) fn watched(&self) -> MutexGuard<'_, Vec<(Value, Value)>> {
+        self.watched.lock().expect("no holder panics")
+    }
+
+    pub(crate) fn tasks(&self) -> MutexGuard<'_, Vec<String>> {
+        self.tasks.lock().expect("no holder panics")
+    }
+
+    pub(crate) fn task_count(&self) -> &AtomicUsize {
+        &self.task_count
     }
 
     pub(crate) fn modes(&self) -> &Modes {
@@ -124,6 +150,7 @@ impl Server {
             "tools/list" => self.list_tools(request),
             "tools/call" => call::answer(self, request),
             "subscriptions/listen" if request.modern => self.listen(request),
+            _ if self.other(request) => {}
             _ => self
                 .output
                 .error(&request.id, era::METHOD_NOT_FOUND, "Method not found"),
@@ -162,18 +189,23 @@ impl Server {
                 .expect("no holder panics")
                 .push(request.id.clone());
         }
-        let granted = if wanted {
+        let mut granted = if wanted {
             json!({"toolsListChanged": true})
         } else {
             json!({})
         };
+        if let Some(uris) = request.params["notifications"]["resourceSubscriptions"].as_array() {
+            let watched = uris.iter().map(|uri| (request.id.clone(), uri.clone()));
+            self.watched().extend(watched);
+            granted["resourceSubscriptions"] = json!(uris);
+        }
         let params =
             json!({"_meta": {era::SUBSCRIPTION_KEY: request.id}, "notifications": granted});
         self.output
             .notify("notifications/subscriptions/acknowledged", &params);
     }
 
-    fn plain_result(&self, request: &Request, result: Value) {
+    pub(crate) fn plain_result(&self, request: &Request, result: Value) {
         let mut result = result;
         if request.modern {
             era::dress(&mut result, &self.server_info(), false);
@@ -205,6 +237,7 @@ impl Server {
                     .lock()
                     .expect("no holder panics")
                     .retain(|one| one != id);
+                self.watched().retain(|(one, _)| one != id);
                 self.cancelled
                     .lock()
                     .expect("no holder panics")
