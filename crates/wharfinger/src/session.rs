@@ -13,8 +13,9 @@ use wharfinger_wire::server::{LOG_LEVELS, is_logged_at, log_rank};
 
 use crate::call::{CallNote, Heard};
 use crate::catalog::{Catalog, Directory, Offers};
+use crate::config::delivery;
 use crate::discover::Found;
-use crate::model::{AgentName, Declared, ServerName, SessionId, Transport};
+use crate::model::{AgentName, Declared, ServerName, SessionId, Source, Transport};
 use crate::servers::{Asked, Patience, Turn};
 use crate::wharf::{Wharf, lock};
 
@@ -318,6 +319,11 @@ impl Session {
                             text.push_str("\n\n");
                         }
                         text.push_str(section);
+                        if entry.source == Source::Preset
+                            && let Some(tool) = self.send_tool()
+                        {
+                            text.push_str(&delivery(&tool));
+                        }
                     }
                 }
                 (_, Some(Found::Failed { reason, .. })) => {
@@ -336,6 +342,19 @@ impl Session {
             text.push_str(missing.trim_end());
         }
         self.wharf.redactor().text(&text).into_owned()
+    }
+
+    /// The active tool that delivers files, as the model sees it: the host's own `send`, or one of a server (V40).
+    fn send_tool(&self) -> Option<String> {
+        let own = self.state.reserved.iter().find(|name| *name == "send");
+        own.cloned().or_else(|| {
+            let catalog = self.known_tools();
+            let sends = catalog
+                .tools
+                .iter()
+                .find(|tool| tool.tool.name.as_str() == "send");
+            sends.map(|tool| tool.name.clone())
+        })
     }
 
     /// Ends it: the instances that nobody else uses are stopped, and that is waited for (V60).

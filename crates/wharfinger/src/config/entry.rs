@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::playwright::runs_playwright;
 use super::reader::{Manners, Members, error, warning};
 use super::tree::Node;
 use crate::model::expand;
@@ -199,6 +200,10 @@ pub(super) fn read(
         }
         Some(_) | None => Roots::default(),
     });
+    let browser = match &transport {
+        Some(Transport::Stdio { command, args, .. }) => runs_playwright(command, args),
+        Some(Transport::Http { .. }) | None => false,
+    };
     let entry = ServerEntry {
         roots,
         name: name.unwrap_or_else(|_| ServerName::new("unnamed").expect("a valid name")),
@@ -231,7 +236,7 @@ pub(super) fn read(
                 &[("agent", Scope::Agent), ("session", Scope::Session)],
             )
             .unwrap_or_default(),
-        browser: false,
+        browser,
         env: env
             .into_iter()
             .map(|(key, value, _)| (key, value))

@@ -22,6 +22,7 @@ pub use difference::{Difference, difference};
 pub use edit::{EditError, remove, set, set_enabled};
 pub use entry::{FIELDS, Field};
 pub use pasted::{Pasted, PastedError, pasted};
+pub(crate) use playwright::delivery;
 pub use playwright::{DEFAULT_PACKAGE, Playwright};
 
 use crate::model::{Place, Problem, ServerEntry, ServerName, Severity, Source, nearest};

@@ -131,7 +131,7 @@ impl Playwright {
             place: Place::Preset,
             transport: self.transport(),
             env: vec![],
-            inherit_env: vec![],
+            inherit_env: self.display(),
             tool_prefix: String::new(),
             enabled: true,
             parallel: false,
@@ -139,21 +139,54 @@ impl Playwright {
             call_timeout: Duration::from_secs(120),
             idle_timeout: Some(Duration::from_secs(1800)),
             stderr_level: StderrLevel::Warning,
-            prompt_section: Some(SECTION.into()),
-            scope: Scope::Session,
+            prompt_section: Some(self.section()),
+            // A profile on disk is for one browser at a time: a second one says that it is in use.
+            scope: if self.is_isolated() {
+                Scope::Session
+            } else {
+                Scope::Agent
+            },
             roots: Roots::None,
             browser: true,
         })
     }
 
+    /// The profile is kept in memory, so that each browser has its own (V29).
+    fn is_isolated(&self) -> bool {
+        self.extra_args.iter().any(|arg| arg == "--isolated")
+    }
+
+    /// Variables by which a browser with windows finds the screen; servers don't inherit them otherwise.
+    fn display(&self) -> Vec<String> {
+        let names: &[&str] = if self.headless {
+            &[]
+        } else {
+            &["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"]
+        };
+        names.iter().map(|&name| name.to_owned()).collect()
+    }
+
+    /// What the model is told while the browser's tools are active (V40).
+    fn section(&self) -> String {
+        let logins = if self.is_isolated() {
+            " that forgets its logins when the conversation ends"
+        } else {
+            " that keeps its logins"
+        };
+        format!(
+            "## Browser\nThe `browser_*` tools drive a real browser{logins}. Take a snapshot before you click. A \
+             screenshot without a file name comes back as an image; what should be kept gets a file name below \
+             `browser/`, a folder of the workspace where downloads land too."
+        )
+    }
+
     fn transport(&self) -> Transport {
         let mut args = vec![];
-        let command = if let Some(command) = &self.command {
-            command.clone()
-        } else {
+        let command = self.command.clone().unwrap_or_else(|| "npx".into());
+        // To write out the default changes nothing.
+        if command == "npx" {
             args.extend(["-y".to_owned(), self.package.clone()]);
-            "npx".to_owned()
-        };
+        }
         if self.headless {
             args.push("--headless".into());
         }
@@ -164,7 +197,7 @@ impl Playwright {
             "${workspace}/browser",
         ];
         args.extend(dirs.map(str::to_owned));
-        if !self.extra_args.iter().any(|arg| arg == "--isolated") {
+        if !self.is_isolated() {
             let profile = ["--user-data-dir", "${workspace}/.volcanic/browser-profile"];
             args.extend(profile.map(str::to_owned));
         }
@@ -177,9 +210,20 @@ impl Playwright {
     }
 }
 
-/// What the model is told while the browser's tools are active (V40); a host with a send tool adds its own words.
-const SECTION: &str = "## Browser\nThe browser_* tools drive a real browser that keeps its logins. \
-Take a snapshot before you click, and save screenshots and PDFs with a file name below `browser/`.";
+/// Whether a command line runs the server that the preset runs, whoever wrote it.
+pub(super) fn runs_playwright(command: &str, args: &[String]) -> bool {
+    let mut words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    words.any(|word| {
+        word == "@playwright/mcp"
+            || word.starts_with("@playwright/mcp@")
+            || word.rsplit('/').next() == Some("playwright-mcp")
+    })
+}
+
+/// Added to the section where a tool delivers files; `tool` is the name under which the model sees it (V40).
+pub(crate) fn delivery(tool: &str) -> String {
+    format!(" `{tool}` can deliver such files.")
+}
 
 #[cfg(test)]
 mod tests {
@@ -213,6 +257,10 @@ mod tests {
         let profile = "--user-data-dir ${workspace}/.volcanic/browser-profile";
         check(
             &[],
+            &format!("npx -y @playwright/mcp@0.0.82 --headless {tail} {profile}"),
+        );
+        check(
+            &[("PLAYWRIGHT_COMMAND", "npx")],
             &format!("npx -y @playwright/mcp@0.0.82 --headless {tail} {profile}"),
         );
         check(
@@ -272,6 +320,55 @@ mod tests {
             "V34"
         );
         assert_eq!(read(&[("PLAYWRIGHT_ENABLED", "yes")]).1.len(), 1);
+    }
+
+    fn entry(variables: &[(&str, &str)]) -> ServerEntry {
+        let on = [("PLAYWRIGHT_ENABLED", "true")];
+        read(&[&on, variables].concat()).0.entry().unwrap()
+    }
+
+    #[test]
+    fn an_agent_has_one_browser_for_its_one_profile() {
+        assert_eq!(entry(&[]).scope, Scope::Agent);
+        let isolated = [("PLAYWRIGHT_EXTRA_ARGS", "--isolated")];
+        assert_eq!(entry(&isolated).scope, Scope::Session);
+    }
+
+    #[test]
+    fn the_same_server_is_known_whoever_configured_it() {
+        let check = |words: &[&str], expect: bool| {
+            let args: Vec<String> = words[1..].iter().map(|&word| word.to_owned()).collect();
+            assert_eq!(runs_playwright(words[0], &args), expect, "{words:?}");
+        };
+        check(&["npx", "@playwright/mcp@latest"], true);
+        check(&["npx", "-y", "@playwright/mcp", "--headless"], true);
+        check(&["/opt/bin/playwright-mcp"], true);
+        check(&["node", "node_modules/.bin/playwright-mcp"], true);
+        check(&["npx", "@playwright/test"], false);
+        check(&["uvx", "mcp-server-time", "--", "playwright"], false);
+    }
+
+    #[test]
+    fn a_browser_with_windows_finds_the_screen() {
+        assert_eq!(entry(&[]).inherit_env, Vec::<String>::new());
+        assert_eq!(
+            entry(&[("PLAYWRIGHT_HEADLESS", "false")]).inherit_env,
+            ["DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY"]
+        );
+    }
+
+    #[test]
+    fn v40_the_section_says_what_becomes_of_logins_and_files() {
+        let section = |variables| entry(variables).prompt_section.unwrap();
+        let kept = section(&[]);
+        assert!(kept.starts_with("## Browser\n"), "{kept}");
+        assert!(
+            kept.contains("keeps its logins") && kept.contains("below `browser/`"),
+            "{kept}"
+        );
+        assert!(!kept.contains("send"), "only where there is such a tool");
+        let isolated = section(&[("PLAYWRIGHT_EXTRA_ARGS", "--isolated")]);
+        assert!(isolated.contains("forgets its logins"), "{isolated}");
     }
 
     #[test]

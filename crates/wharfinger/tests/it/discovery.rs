@@ -1,10 +1,12 @@
 //! Finding out what servers offer (V51–V56, V24).
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-use wharfinger::model::{Declared, Status};
-use wharfinger_testkit::{Home, poll_until};
+use serde_json::{Value, json};
+use wharfinger::SessionOptions;
+use wharfinger::model::{AgentName, Declared, SessionId, Status};
+use wharfinger_testkit::{Home, fake_server, poll_until};
 
 use crate::yard::{Yard, fake, host, names, quick, say, starts};
 
@@ -337,6 +339,48 @@ async fn v25_prompt_sections_of_active_servers_are_told() {
         text.contains("- b: ") && !text.contains("Never seen") && !text.contains("Off."),
         "{text}"
     );
+    yard.close().await;
+}
+
+/// The preset with the fake server in place of the real one, whose options it would not know.
+async fn with_browser(servers: Value) -> Yard {
+    let home = Home::new();
+    let fake = fake_server();
+    let script = format!("#!/bin/sh\nexec '{}' tool=browser_click\n", fake.display());
+    let script = home.write("playwright-mcp", &script);
+    let runnable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&script, runnable).unwrap();
+    let config = json!({ "mcp": { "playwright": { "enabled": true, "command": script } } });
+    Yard::at(home, servers, config, host()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v40_the_browsers_section_is_told_while_it_is_active_and_mentions_a_send_tool_if_one_is() {
+    let yard = with_browser(json!({})).await;
+    let session = yard.session("s");
+    assert_eq!(session.instructions(), "", "its tools are not known yet");
+    names(&session).await;
+    let text = session.instructions();
+    assert!(text.starts_with("## Browser\n"), "{text}");
+    assert!(!text.contains("deliver"), "{text}");
+    let host = yard.wharf.session(SessionOptions {
+        agent: AgentName::new("default").unwrap(),
+        id: SessionId::new("of-a-host-that-sends").unwrap(),
+        declared: Declared::default(),
+        reserved: vec!["send".into()],
+        lasting: false,
+    });
+    let text = host.instructions();
+    assert!(text.ends_with(" `send` can deliver such files."), "{text}");
+    yard.close().await;
+
+    let chat = fake(&["tool=send"], json!({"toolPrefix": "chat_"}));
+    let yard = with_browser(json!({ "chat": chat })).await;
+    let session = yard.session("s");
+    assert_eq!(names(&session).await, ["browser_click", "chat_send"]);
+    let text = session.instructions();
+    let expect = " `chat_send` can deliver such files.";
+    assert!(text.ends_with(expect), "{text}");
     yard.close().await;
 }
 

@@ -105,7 +105,9 @@ fn page() -> String {
     }
     page.push_str(
         "\n## The Playwright preset\n\n`PLAYWRIGHT_ENABLED=true`, or `mcp.playwright.enabled`, adds a server `playwright` \
-         with a browser of its own for each session.\nConfigured values beat variables; an empty variable counts as unset.\n\n",
+         with a browser of its own for each agent,\nor for each session when `extraArgs` has `--isolated`. Configured values \
+         beat variables; an empty variable counts as unset.\nWhat it needs, and what to do when it does not work: \
+         [playwright.md](playwright.md).\n\n",
     );
     row(&mut page, &["member", "variable", "default"]);
     row(&mut page, &["---", "---", "---"]);
@@ -120,7 +122,7 @@ fn page() -> String {
         ),
         (
             "command",
-            "`PLAYWRIGHT_COMMAND`, in place of `npx -y PACKAGE`",
+            "`PLAYWRIGHT_COMMAND`, one program in place of `npx -y PACKAGE`",
             "npx",
         ),
         ("package", "none", wharfinger::config::DEFAULT_PACKAGE),
