@@ -60,6 +60,19 @@ impl Process {
         exit
     }
 
+    /// Asks it and its group to end, and waits for them and everything below them, at most this long. For those that
+    /// take leave on SIGTERM alone; [`stop`](Self::stop) comes next.
+    pub async fn ask_to_end(&mut self, patience: Duration) {
+        let mark = self.mark.clone();
+        let mut family = blocking(move || tree::marked(INSTANCE, &mark)).await;
+        self.signal_group(Signal::TERM);
+        let deadline = Instant::now() + patience;
+        timeout(patience, self.wait()).await.ok();
+        while self.has_family(&mut family).await && Instant::now() < deadline {
+            sleep(LOOK).await;
+        }
+    }
+
     /// Ends it and everything below it (V67): its input must be closed by now. Waits, sends SIGTERM to the group,
     /// waits, sends SIGKILL to the group and to every process that was seen to belong to it.
     pub async fn stop(&mut self, grace: Grace) -> Exit {

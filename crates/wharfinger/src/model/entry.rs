@@ -119,7 +119,7 @@ pub struct ServerEntry {
     pub scope: Scope,
     /// See [`Roots`].
     pub roots: Roots,
-    /// Keeps state in a browser; changes only what an error says was lost (V62).
+    /// Keeps state in a browser: an error says that it was lost (V62), and a stop begins with SIGTERM (V38).
     pub browser: bool,
 }
 

@@ -72,7 +72,7 @@ pub struct Spec {
     pub roots: Option<Vec<String>>,
     /// The protocol version spoken before, so that it need not be found out again.
     pub remembered: Option<Version>,
-    /// Keeps state in a browser (V62).
+    /// Keeps state in a browser (V62), and closes it on SIGTERM alone (V38).
     pub browser: bool,
 }
 

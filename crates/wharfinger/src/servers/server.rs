@@ -313,8 +313,15 @@ impl Server {
             Phase::Up(mut up) => {
                 up.started.live.activity.stop();
                 up.listing = None;
+                let mut grace = self.context.grace();
+                if self.spec.browser {
+                    // At the end of its input it kills its browser, whose logins of the last half minute are lost
+                    // then (V38); on SIGTERM it closes it.
+                    up.started.process.ask_to_end(grace.exit).await;
+                    grace.exit = Duration::ZERO;
+                }
                 up.started.live.connection.close();
-                up.started.process.stop(self.context.grace()).await;
+                up.started.process.stop(grace).await;
                 up.started.live.connection.abandon();
             }
         }
