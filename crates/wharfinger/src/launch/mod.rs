@@ -6,11 +6,13 @@
 mod environment;
 pub mod guard;
 mod process;
+mod profile;
 mod spawn;
 mod tree;
 
 pub use environment::{INHERITED, Inherit, REGISTRY};
 pub use guard::{Guard, GuardError};
 pub use process::{Grace, Process};
+pub(crate) use profile::unlock;
 pub use spawn::{Launched, Plan, Request, SpawnError, plan, spawn};
 pub use tree::{INSTANCE, OWNER, Owner};

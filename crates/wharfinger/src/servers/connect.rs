@@ -122,6 +122,9 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn run(&self, opening: Opening) -> Result<Started, Failure> {
         let limit = self.spec.policy.startup_timeout;
+        if self.spec.browser {
+            launch::unlock(&self.spec.plan);
+        }
         let launched = launch::spawn(&self.spec.plan, &self.context.owner)
             .map_err(|error| Failure::Final(StartError::Spawn(Arc::new(error))))?;
         let tasks = &self.context.tasks;
