@@ -60,25 +60,26 @@ impl Playwright {
         let place = |name: &str| Place::Environment {
             variable: name.into(),
         };
-        let mut switch = |name: &str| {
+        let mut switch = |name: &str, member: &str| {
             let value = variable(name)?;
             let parsed = value.trim().to_ascii_lowercase().parse::<bool>().ok();
             if parsed.is_none() {
                 complain(
                     &place(name),
-                    name,
+                    member,
                     format!("must be `true` or `false`, not {value:?}"),
                 );
             }
             parsed
         };
-        let enabled = switch("PLAYWRIGHT_ENABLED");
-        let headless = switch("PLAYWRIGHT_HEADLESS");
+        let enabled = switch("PLAYWRIGHT_ENABLED", "mcp.playwright.enabled");
+        let headless = switch("PLAYWRIGHT_HEADLESS", "mcp.playwright.headless");
         let words = variable("PLAYWRIGHT_EXTRA_ARGS").map(|text| shell_words::split(text));
         let extra_args = words.and_then(|words| {
-            let name = "PLAYWRIGHT_EXTRA_ARGS";
+            let place = place("PLAYWRIGHT_EXTRA_ARGS");
+            let (member, message) = ("mcp.playwright.extraArgs", "has an unbalanced quote");
             words
-                .map_err(|_| complain(&place(name), name, "has an unbalanced quote".into()))
+                .map_err(|_| complain(&place, member, message.into()))
                 .ok()
         });
         let (mut own_enabled, mut own_headless, mut own_browser) = (None, None, None);

@@ -346,7 +346,7 @@ fn v23_all_problems_at_once_with_place_key_and_hint() {
         "error: config.json:8: daemon.lissten: unknown member\n  hint: did you mean `listen`?",
         "error: config.json:8: daemon.maxTools: must be a whole number above 0, not 0",
         "error: environment variable Daemon__Listen: daemon.listen: must be an address and a port like 127.0.0.1:7311, not \"nowhere\"",
-        "error: environment variable PLAYWRIGHT_HEADLESS: PLAYWRIGHT_HEADLESS: must be `true` or `false`, not \"maybe\"",
+        "error: environment variable PLAYWRIGHT_HEADLESS: mcp.playwright.headless: must be `true` or `false`, not \"maybe\"",
         "warning: settings.json:3: mcpServers.b.calltimeoutSeconds: unknown member, kept but not used\n  hint: did you mean `callTimeoutSeconds`?",
         "error: settings.json:4: mcpServers._c: the server's name \"_c\" may not start with `_`",
         "warning: settings.json:6: theme: unknown member, kept but not used",
