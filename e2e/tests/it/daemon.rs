@@ -40,11 +40,16 @@ impl Daemon {
 
     /// The same, with more arguments.
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
-        let home = Home::new();
+        Self::start_in(Home::new(), &[], arguments)
+    }
+
+    /// The same, in a home that is there already, with variables of its own.
+    pub(crate) fn start_in(home: Home, environment: &[(&str, &str)], arguments: &[&str]) -> Self {
         let mut command = wharf(home.path());
         command
             .args(["up", "--listen", "127.0.0.1:0"])
-            .args(arguments);
+            .args(arguments)
+            .envs(environment.iter().copied());
         let mut process = command.spawn().unwrap();
         let stdout = Listener::to(process.stdout.take());
         let stderr = Listener::to(process.stderr.take());
@@ -105,9 +110,11 @@ impl Daemon {
     }
 
     pub(crate) fn endpoint(&self) -> Endpoint {
-        let endpoint = self
-            .wharf(&["agent", "endpoint", "default", "--json"])
-            .json();
+        self.endpoint_of("default")
+    }
+
+    fn endpoint_of(&self, agent: &str) -> Endpoint {
+        let endpoint = self.wharf(&["agent", "endpoint", agent, "--json"]).json();
         let text = |pointer: &str| {
             let value = endpoint.pointer(pointer).and_then(Value::as_str);
             value
@@ -127,7 +134,11 @@ impl Daemon {
     }
 
     pub(crate) fn session(&self) -> Session {
-        let endpoint = self.endpoint();
+        self.session_of("default")
+    }
+
+    pub(crate) fn session_of(&self, agent: &str) -> Session {
+        let endpoint = self.endpoint_of(agent);
         Session::open(&endpoint.url, &endpoint.token)
     }
 
@@ -156,14 +167,15 @@ impl Daemon {
         found
     }
 
-    /// Stops it politely; it must succeed and leave nothing.
+    /// Stops it politely; it must succeed and leave nothing. Its home is there for another one.
     #[track_caller]
-    pub(crate) fn stop(mut self) {
+    pub(crate) fn stop(mut self) -> Home {
         let started = self.started();
         processes::terminate(self.pid());
         let status = wait_for("the daemon to stop", || self.process.try_wait().unwrap());
         assert!(status.success(), "{status}: {}", self.words());
         assert_gone(SWEEP, self.pid(), &started);
+        std::mem::replace(&mut self.home, Home::new())
     }
 
     /// Ends it without a chance to clean up; returns what it had started.

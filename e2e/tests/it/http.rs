@@ -49,13 +49,16 @@ impl Answer {
     }
 }
 
-/// Sends one POST to `http://HOST:PORT/PATH`.
-pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+/// Sends one request to `http://HOST:PORT/PATH`.
+fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let rest = url.strip_prefix("http://").expect("a plain URL");
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(host).unwrap();
     stream.set_read_timeout(Some(LIMIT)).unwrap();
-    let mut head = vec![format!("POST /{path} HTTP/1.1"), format!("Host: {host}")];
+    let mut head = vec![
+        format!("{method} /{path} HTTP/1.1"),
+        format!("Host: {host}"),
+    ];
     head.push("Connection: close".to_owned());
     head.extend(
         headers
@@ -128,6 +131,8 @@ pub(crate) struct Session {
     token: String,
     id: Option<String>,
     requests: u64,
+    /// What the model is told.
+    pub(crate) instructions: String,
 }
 
 impl Session {
@@ -137,6 +142,7 @@ impl Session {
             token: token.to_owned(),
             id: None,
             requests: 0,
+            instructions: String::new(),
         };
         let hello = json!({
             "protocolVersion": "2025-11-25",
@@ -149,8 +155,11 @@ impl Session {
             "{result}"
         );
         session.id = answer.header("mcp-session-id").map(ToOwned::to_owned);
+        let told = result["result"]["instructions"].as_str();
+        told.unwrap_or_default()
+            .clone_into(&mut session.instructions);
         let done = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-        let answer = session.send(&done);
+        let answer = session.send("POST", &done.to_string());
         assert_eq!(answer.status, 202, "{answer:#?}");
         session
     }
@@ -188,7 +197,7 @@ impl Session {
         self.requests += 1;
         let id = self.requests;
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        let answer = self.send(&message);
+        let answer = self.send("POST", &message.to_string());
         let reply = answer
             .messages()
             .into_iter()
@@ -197,7 +206,13 @@ impl Session {
         (answer, reply)
     }
 
-    fn send(&self, message: &Value) -> Answer {
+    /// Ends it, as clients do when a conversation is over.
+    pub(crate) fn end(self) {
+        let answer = self.send("DELETE", "");
+        assert!(matches!(answer.status, 200..=204), "{answer:#?}");
+    }
+
+    fn send(&self, method: &str, body: &str) -> Answer {
         let bearer = format!("Bearer {}", self.token);
         let mut headers = vec![
             ("Authorization", bearer.as_str()),
@@ -208,6 +223,6 @@ impl Session {
             headers.push(("Mcp-Session-Id", id));
             headers.push(("MCP-Protocol-Version", "2025-11-25"));
         }
-        post(&self.url, &headers, &message.to_string())
+        send(method, &self.url, &headers, body)
     }
 }

@@ -14,6 +14,7 @@ mod daemon;
 mod http;
 mod installed;
 mod orphans;
+mod playwright;
 mod program;
 mod servers;
 mod site;

@@ -149,3 +149,35 @@ fn the_reference_page_is_current() {
         "docs/configuration.md is stale; `UPDATE=1 cargo test -p wharfinger reference` writes it"
     );
 }
+
+/// Settings, their variables and the pinned package change in one place, and are told in several.
+#[test]
+fn v42_the_notes_on_the_browser_name_every_setting_and_the_pinned_package() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let read = |name: &str| std::fs::read_to_string(docs.join(name)).unwrap();
+    let (notes, container) = (read("playwright.md"), read("playwright/Containerfile"));
+    let package = wharfinger::config::DEFAULT_PACKAGE;
+    let install = format!("npx -y {package} install-browser chromium");
+    assert!(container.contains(&format!("npm install --global {package} ")));
+    for words in [
+        "| `enabled` | `PLAYWRIGHT_ENABLED` | `false` |",
+        "| `headless` | `PLAYWRIGHT_HEADLESS` | `true` |",
+        "| `browser` | `PLAYWRIGHT_BROWSER` | `chromium` |",
+        "| `extraArgs` | `PLAYWRIGHT_EXTRA_ARGS` | none |",
+        "| `command` | `PLAYWRIGHT_COMMAND` | `npx` |",
+        &format!("| `package` | none | `{package}` |"),
+        "PLAYWRIGHT_BROWSERS_PATH",
+        "PLAYWRIGHT_COMMAND=playwright-mcp",
+        "--no-sandbox",
+        "isolation boundary",
+        "120 s",
+        &install,
+    ] {
+        assert!(notes.contains(words), "not in docs/playwright.md: {words}");
+    }
+    let stale = notes.split("@playwright/mcp@").skip(1);
+    let pinned = package.rsplit('@').next().unwrap();
+    for rest in stale {
+        assert!(rest.starts_with(pinned), "another version: {rest:.20}");
+    }
+}
