@@ -298,7 +298,7 @@ impl Wharf {
     /// What is known of a server for clients that declare this.
     pub(crate) fn found(&self, entry: &ServerEntry, declared: &Declared) -> Option<Found> {
         let discoveries = lock(&self.0.discoveries);
-        let place = (entry.name.clone(), declared.with(entry.roots).key());
+        let place = (entry.name.clone(), entry.tells(declared).key());
         let discovery = discoveries.get(&place)?;
         Some(discovery.state.borrow().clone())
     }
@@ -308,7 +308,7 @@ impl Wharf {
         if matches!(entry.transport, Transport::Http { .. }) {
             return None;
         }
-        let declared = &declared.with(entry.roots);
+        let declared = &entry.tells(declared);
         let mut discoveries = lock(&self.0.discoveries);
         let place = (entry.name.clone(), declared.key());
         // A change of its entry has made it forget, so what is known is of this one.

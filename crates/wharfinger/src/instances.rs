@@ -36,7 +36,7 @@ pub(crate) struct Place {
 impl Place {
     /// Where a session's instance of a server is. What only one client can be asked for, its roots, is for one session.
     pub(crate) fn of(session: &SessionState, entry: &ServerEntry) -> Self {
-        let declared = session.declared.with(entry.roots);
+        let declared = entry.tells(&session.declared);
         let asks_client =
             entry.roots == Roots::Client && declared.can("roots") && declared.roots.is_empty();
         // The client does tasks of its own, whose ids mean nothing to another.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Place, Roots, ServerName};
+use super::{Declared, Place, Roots, ServerName};
 
 /// Which of the sources a server comes from; the first one wins a name (V3).
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -121,6 +121,18 @@ pub struct ServerEntry {
     pub roots: Roots,
     /// Keeps state in a browser: an error says that it was lost (V62), and a stop begins with SIGTERM (V38).
     pub browser: bool,
+}
+
+impl ServerEntry {
+    /// What it is told of a client that declares this. A browser is one for its agent, whatever clients declare: it has
+    /// one profile, and their roots would take its files out of the workspace (V36).
+    pub fn tells(&self, client: &Declared) -> Declared {
+        if self.browser {
+            Declared::default()
+        } else {
+            client.with(self.roots)
+        }
+    }
 }
 
 /// Agents' defaults.

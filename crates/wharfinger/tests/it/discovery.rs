@@ -343,10 +343,10 @@ async fn v25_prompt_sections_of_active_servers_are_told() {
 }
 
 /// The preset with the fake server in place of the real one, whose options it would not know.
-async fn with_browser(servers: Value) -> Yard {
+async fn with_browser(modes: &str, servers: Value) -> Yard {
     let home = Home::new();
     let fake = fake_server();
-    let script = format!("#!/bin/sh\nexec '{}' tool=browser_click\n", fake.display());
+    let script = format!("#!/bin/sh\nexec '{}' {modes}\n", fake.display());
     let script = home.write("playwright-mcp", &script);
     let runnable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&script, runnable).unwrap();
@@ -356,7 +356,7 @@ async fn with_browser(servers: Value) -> Yard {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn v40_the_browsers_section_is_told_while_it_is_active_and_mentions_a_send_tool_if_one_is() {
-    let yard = with_browser(json!({})).await;
+    let yard = with_browser("tool=browser_click", json!({})).await;
     let session = yard.session("s");
     assert_eq!(session.instructions(), "", "its tools are not known yet");
     names(&session).await;
@@ -375,12 +375,25 @@ async fn v40_the_browsers_section_is_told_while_it_is_active_and_mentions_a_send
     yard.close().await;
 
     let chat = fake(&["tool=send"], json!({"toolPrefix": "chat_"}));
-    let yard = with_browser(json!({ "chat": chat })).await;
+    let yard = with_browser("tool=browser_click", json!({ "chat": chat })).await;
     let session = yard.session("s");
     assert_eq!(names(&session).await, ["browser_click", "chat_send"]);
     let text = session.instructions();
     let expect = " `chat_send` can deliver such files.";
     assert!(text.ends_with(expect), "{text}");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_has_one_browser_whatever_its_clients_declare() {
+    let yard = with_browser("roots", json!({})).await;
+    let plain = yard.session("plain");
+    let roots = Declared::with_roots(vec!["file:///somewhere".into()]);
+    let rooted = yard.session_as("default", "rooted", roots);
+    let pid = say(&plain, "pid", json!({})).await;
+    assert_eq!(say(&rooted, "pid", json!({})).await, pid);
+    let told = say(&rooted, "roots", json!({})).await;
+    assert!(!told.contains("file:///somewhere"), "{told}");
     yard.close().await;
 }
 
