@@ -88,6 +88,7 @@ pub(crate) struct Daemon {
     pub(crate) tokens: Tokens,
     pub(crate) settings: Settings,
     pub(crate) gateway: gateway::State,
+    pub(crate) begun: api::sessions::Begun,
     pub(crate) listen: SocketAddr,
     pub(crate) program: PathBuf,
     pub(crate) version: String,
@@ -150,6 +151,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let daemon = Arc::new(Daemon {
         tokens,
         gateway: gateway::State::default(),
+        begun: api::sessions::Begun::default(),
         program: options.program,
         version: options.version,
         started: SystemTime::now(),

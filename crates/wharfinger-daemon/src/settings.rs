@@ -31,6 +31,9 @@ pub(crate) enum SettingsError {
     Home(#[from] HomeError),
 }
 
+/// How long an empty file is given to be filled.
+const HALF_WRITTEN: Duration = Duration::from_millis(500);
+
 impl Settings {
     pub(crate) fn new(
         home: Home,
@@ -133,6 +136,11 @@ impl Settings {
             // Editors write in several steps.
             tokio::time::sleep(Duration::from_millis(50)).await;
             changes.try_recv().ok();
+            // Some empty the file before they fill it, and in between nobody means to stop every server.
+            let path = self.home.settings();
+            if std::fs::metadata(&path).is_ok_and(|file| file.len() == 0) {
+                tokio::time::sleep(HALF_WRITTEN).await;
+            }
             if let Err(error) = self.reload(wharf).await {
                 tracing::warn!("{error}");
             }

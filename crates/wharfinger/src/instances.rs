@@ -345,8 +345,8 @@ impl Audience for Ear {
         }
         for session in sessions {
             match session.ask(asked) {
-                Ok(()) => return,
-                Err(back) => asked = back,
+                None => return,
+                Some(back) => asked = back,
             }
         }
         let error = ErrorObject::new(INTERNAL_ERROR, "no client is there that could answer");

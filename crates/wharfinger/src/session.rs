@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -15,7 +16,7 @@ use crate::call::{CallNote, Heard};
 use crate::catalog::{Catalog, Directory, Offers};
 use crate::config::delivery;
 use crate::discover::Found;
-use crate::model::{AgentName, Declared, ServerName, SessionId, Source, Transport};
+use crate::model::{AgentName, Declared, ServerName, SessionId, Source, Status, Transport};
 use crate::servers::{Asked, Patience, Turn};
 use crate::wharf::{Wharf, lock};
 
@@ -69,6 +70,8 @@ pub(crate) struct SessionState {
     notes: broadcast::Sender<SessionNote>,
     /// Calls in flight, so that what a server says meanwhile goes to the call it most likely is about.
     calls: Mutex<Vec<InFlight>>,
+    /// When a call of it last ended.
+    used: Mutex<Instant>,
     /// Whoever answers what servers ask between calls.
     asks: Mutex<Option<mpsc::Sender<Asked>>>,
     /// Told when the calls in flight are to stop.
@@ -139,6 +142,7 @@ impl Wharf {
                     log_level: Mutex::default(),
                     notes: broadcast::Sender::new(256),
                     calls: Mutex::default(),
+                    used: Mutex::new(Instant::now()),
                     asks: Mutex::default(),
                     stopping: Mutex::default(),
                     directory: Mutex::default(),
@@ -158,6 +162,17 @@ impl Wharf {
             .values()
             .filter(|state| state.agent == *agent && !state.lasting)
             .count()
+    }
+
+    /// The open session of an agent with that id; ids are no secret, so an agent's own is given only to itself.
+    pub fn find_session(&self, agent: &AgentName, id: &str) -> Option<Session> {
+        let found = lock(&self.0.sessions).get(id).cloned();
+        found
+            .filter(|state| state.agent == *agent)
+            .map(|state| Session {
+                wharf: self.clone(),
+                state,
+            })
     }
 
     /// All sessions of an agent.
@@ -227,6 +242,11 @@ impl Session {
         self.state.over.cancelled().await;
     }
 
+    /// Whether it never ends, since clients without sessions share it.
+    pub fn is_lasting(&self) -> bool {
+        self.state.lasting
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.state.over.is_cancelled()
     }
@@ -244,9 +264,56 @@ impl Session {
         receiver
     }
 
-    /// Stops the calls in flight, of this session alone: each server is told (V65), and each call ends with a refusal.
-    pub fn stop_calls(&self) {
+    /// Stops the calls in flight, of this session alone (`/stop`): each server is told (V65), and each call ends with a
+    /// refusal. Gives how many there were.
+    pub fn stop_calls(&self) -> usize {
+        let running = self.calls_in_flight();
         std::mem::take(&mut *lock(&self.state.stopping)).cancel();
+        running
+    }
+
+    /// How many of its calls run or wait at this moment.
+    pub fn calls_in_flight(&self) -> usize {
+        let calls = lock(&self.state.calls);
+        let waits = |call: &&InFlight| call.stage == Stage::Waiting;
+        calls.iter().filter(waits).count()
+    }
+
+    /// How long it has called nothing.
+    pub fn idle_for(&self) -> Duration {
+        let calls = lock(&self.state.calls);
+        if calls.is_empty() {
+            lock(&self.state.used).elapsed()
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// Servers that it has used and that run for it.
+    pub fn servers_in_use(&self) -> Vec<ServerName> {
+        let used = self.wharf.used_by(&self.state.id);
+        let running = used
+            .iter()
+            .filter(|handle| matches!(handle.status(), Status::Running { .. }));
+        let mut names: Vec<_> = running.map(|handle| handle.spec().name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Ends this conversation and begins another one of the same client (`/new`, `/resume`): its servers stop first, and
+    /// start afresh with the next call (V60). A session of that id that is open is gone on with.
+    pub async fn next(&self, id: SessionId) -> Self {
+        if id != self.state.id {
+            self.end().await;
+        }
+        self.wharf.session(SessionOptions {
+            agent: self.state.agent.clone(),
+            id,
+            declared: self.state.declared.clone(),
+            reserved: self.state.reserved.to_vec(),
+            lasting: self.state.lasting,
+        })
     }
 
     /// The least severe log messages it wants; false for a level that is none.
@@ -357,7 +424,7 @@ impl Session {
         })
     }
 
-    /// Ends it: the instances that nobody else uses are stopped, and that is waited for (V60).
+    /// Ends it: its calls are stopped, then the instances that nobody else uses, and that is waited for (V60).
     pub async fn end(&self) {
         self.state.over.cancel();
         self.stop_calls();
@@ -428,13 +495,14 @@ impl SessionState {
     }
 
     /// Gives a question to who listens between calls; gives it back if nobody does.
-    pub(crate) fn ask(&self, asked: Asked) -> Result<(), Asked> {
+    pub(crate) fn ask(&self, asked: Asked) -> Option<Asked> {
         let asks = lock(&self.asks);
         match asks.as_ref().filter(|asks| !asks.is_closed()) {
-            Some(asks) => asks
-                .try_send(asked)
-                .map_err(mpsc::error::TrySendError::into_inner),
-            None => Err(asked),
+            Some(asks) => {
+                let sent = asks.try_send(asked);
+                sent.err().map(mpsc::error::TrySendError::into_inner)
+            }
+            None => Some(asked),
         }
     }
 
@@ -483,6 +551,7 @@ pub(crate) struct CallGuard {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
+        *lock(&self.session.used) = Instant::now();
         lock(&self.session.calls).retain(|call| call.number != self.number);
     }
 }

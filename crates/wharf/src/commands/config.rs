@@ -251,6 +251,7 @@ fn field_value(entry: &ServerEntry, field: &str) -> Option<Value> {
             Scope::Agent => json!("agent"),
             Scope::Session => json!("session"),
         },
+        ("roots", _) => json!(entry.roots),
         ("inheritEnv", _) => json!(entry.inherit_env),
         _ => return None,
     })

@@ -27,6 +27,8 @@ pub(crate) struct NewCall {
     server: Option<String>,
     /// Its server's own name for it.
     tool: Option<String>,
+    /// In which session of the agent; the owner's own unless given.
+    session: Option<String>,
     /// An object; empty unless given.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Box<RawValue>>,
@@ -53,7 +55,13 @@ pub(crate) async fn call(
             "`name`, or `server` and `tool`, say what to call",
         ));
     }
-    let session = owner_session(&daemon, &agent);
+    let session = match &new.session {
+        None => owner_session(&daemon, &agent),
+        Some(id) => daemon
+            .wharf
+            .find_session(&agent, id)
+            .ok_or_else(|| ApiError::unknown(format!("there is no open session `{id}`")))?,
+    };
     let (frames, receiver) = mpsc::channel(1024);
     let stop = daemon.stop.clone();
     daemon.tasks.spawn(async move {

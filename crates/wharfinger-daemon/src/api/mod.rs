@@ -7,6 +7,7 @@ mod calls;
 mod events;
 mod problem;
 mod servers;
+pub(crate) mod sessions;
 mod status;
 
 use std::sync::Arc;
@@ -51,6 +52,12 @@ pub(crate) use problem::ApiError;
         agents::mcp,
         agents::mcp_restart,
         calls::call,
+        sessions::list,
+        sessions::begin,
+        sessions::show,
+        sessions::stop,
+        sessions::next,
+        sessions::end,
         events::events,
     )
 )]
@@ -67,6 +74,7 @@ pub fn openapi() -> String {
 
 pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
     let one = "/api/servers/{name}";
+    let session = "/api/agents/{agent}/sessions/{id}";
     Router::new()
         .route("/api/status", get(status::status))
         .route("/api/stop", post(status::stop))
@@ -90,6 +98,13 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route("/api/agents/{agent}/mcp", get(agents::mcp))
         .route("/api/agents/{agent}/mcp/restart", post(agents::mcp_restart))
         .route("/api/agents/{agent}/call", post(calls::call))
+        .route(
+            "/api/agents/{agent}/sessions",
+            get(sessions::list).post(sessions::begin),
+        )
+        .route(session, get(sessions::show).delete(sessions::end))
+        .route(&format!("{session}/stop"), post(sessions::stop))
+        .route(&format!("{session}/next"), post(sessions::next))
         .route("/api", any(unknown))
         .route("/api/", any(unknown))
         .route("/api/{*rest}", any(unknown))

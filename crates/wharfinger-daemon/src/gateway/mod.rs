@@ -52,6 +52,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// Its session was ended by somebody else.
+    pub(crate) fn forget(&self, session: &str) {
+        self.clients().remove(session);
+    }
+
     fn clients(&self) -> MutexGuard<'_, HashMap<String, Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -192,6 +197,7 @@ pub(crate) async fn expire(daemon: Arc<Daemon>) {
             }
             old
         };
+        daemon.begun.expire(&daemon, idle).await;
         for client in old {
             tracing::info!(session = %client.session().id(), "ended, as its client is gone");
             client.end().await;

@@ -18,6 +18,7 @@ mod input;
 mod mixed;
 mod odd;
 mod passthrough;
+mod sessions;
 mod settings;
 mod start;
 mod stateless;

@@ -4,7 +4,7 @@ use serde_json::json;
 use wharfinger::SessionNote;
 use wharfinger::config::load;
 use wharfinger::model::Status;
-use wharfinger_testkit::processes;
+use wharfinger_testkit::{Home, poll_until, processes};
 
 use crate::yard::{Yard, call, fake, host, inputs, names, say};
 
@@ -159,5 +159,100 @@ async fn an_ended_session_calls_nothing() {
         .to_string();
     assert_eq!(refused, "this session is over");
     assert_eq!(yard.processes(), Vec::<u32>::new());
+    yard.close().await;
+}
+
+/// Two calls in flight at a server each, one of each session.
+async fn waiting(yard: &Yard, server: &str) -> [tokio::task::JoinHandle<String>; 2] {
+    let calls = ["one", "two"].map(|id| {
+        let (session, tool) = (yard.session(id), format!("{server}_work"));
+        tokio::spawn(async move { say(&session, &tool, json!({})).await })
+    });
+    poll_until("both calls to arrive", tokio::time::sleep, || {
+        let lines = yard.home.lines("lines");
+        lines
+            .iter()
+            .filter(|line| line.contains("tools/call"))
+            .count()
+            >= 2
+    })
+    .await;
+    calls
+}
+
+/// One that serves two sessions at once, and holds each call.
+async fn holding(scope: &str) -> Yard {
+    let home = Home::new();
+    let (gate, record, cancelled) = (
+        Yard::mode(&home, "wait-for", "gate"),
+        Yard::mode(&home, "record", "lines"),
+        Yard::mode(&home, "cancel-file", "cancelled"),
+    );
+    let more = json!({ "parallel": true, "toolPrefix": "s_", "scope": scope });
+    let entry = fake(&[&gate, &record, &cancelled], more);
+    Yard::at(home, json!({ "s": entry }), json!({}), host()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v65_stopping_one_sessions_calls_touches_nobody_elses() {
+    for scope in ["agent", "session"] {
+        let yard = holding(scope).await;
+        let [one, two] = waiting(&yard, "s").await;
+        assert_eq!(yard.session("one").calls_in_flight(), 1);
+        assert_eq!(yard.session("one").stop_calls(), 1);
+        assert_eq!(one.await.unwrap(), "refused: the call was stopped");
+        poll_until("the server to be told", tokio::time::sleep, || {
+            yard.home.lines("cancelled").len() == 1
+        })
+        .await;
+        assert_eq!(yard.session("two").calls_in_flight(), 1, "{scope}");
+        yard.home.write("gate", "");
+        assert!(two.await.unwrap().starts_with("ok"), "{scope}");
+        // It goes on afterwards.
+        assert!(
+            say(&yard.session("one"), "s_work", json!({}))
+                .await
+                .starts_with("ok")
+        );
+        yard.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn v60_the_next_conversation_starts_afresh_and_leaves_others_alone() {
+    let yard = Yard::new(json!({
+        "own": fake(&[], json!({ "scope": "session", "toolPrefix": "own_" })),
+        "shared": fake(&[], json!({})),
+    }))
+    .await;
+    let id = |text: &str| wharfinger::model::SessionId::new(text).unwrap();
+    let (mut session, other) = (yard.session("one"), yard.session("other"));
+    let own = say(&session, "own_pid", json!({})).await;
+    let shared = say(&session, "pid", json!({})).await;
+    assert_eq!(say(&other, "pid", json!({})).await, shared);
+    let others = say(&other, "own_pid", json!({})).await;
+    // `/new`, then `/resume` of the first.
+    for next in ["two", "one"] {
+        let before = session.clone();
+        session = session.next(id(next)).await;
+        assert!(!before.is_open());
+        assert_eq!(session.servers_in_use(), []);
+        let refused = call(&before, "pid", json!({})).await.unwrap_err();
+        assert_eq!(refused.to_string(), "this session is over");
+        assert_ne!(say(&session, "own_pid", json!({})).await, own);
+        assert_eq!(
+            say(&session, "pid", json!({})).await,
+            shared,
+            "others use it"
+        );
+        assert_eq!(say(&other, "own_pid", json!({})).await, others);
+    }
+    // The one that it is already is gone on with.
+    let pid = say(&session, "own_pid", json!({})).await;
+    let same = session.next(id("one")).await;
+    assert_eq!(say(&same, "own_pid", json!({})).await, pid);
+    assert!(yard.wharf.find_session(session.agent(), "one").is_some());
+    let foreign = wharfinger::model::AgentName::new("somebody").unwrap();
+    assert!(yard.wharf.find_session(&foreign, "one").is_none());
     yard.close().await;
 }

@@ -156,18 +156,13 @@ impl Server {
         let id = format!("task-{number}");
         self.tasks().push(id.clone());
         let result = if request.modern {
-            let mut task = self.described(&id, "working");
+            let mut task = described(&id, "working");
             task["resultType"] = json!("task");
             task
         } else {
-            json!({"task": self.described(&id, "working")})
+            json!({"task": described(&id, "working")})
         };
         self.plain_result(request, result);
-    }
-
-    fn described(&self, id: &str, status: &str) -> Value {
-        let at = "2026-01-01T00:00:00Z";
-        json!({"taskId": id, "status": status, "createdAt": at, "lastUpdatedAt": at, "ttl": 60000})
     }
 
     fn task(&self, request: &Request) -> bool {
@@ -179,7 +174,7 @@ impl Server {
         let result = match request.method.as_str() {
             "tasks/list" => {
                 let tasks = self.tasks().clone();
-                let all = tasks.iter().map(|id| self.described(id, "working"));
+                let all = tasks.iter().map(|id| described(id, "working"));
                 json!({"tasks": all.collect::<Vec<_>>()})
             }
             "tasks/result" => {
@@ -187,11 +182,17 @@ impl Server {
                 let content = json!([{"type": "text", "text": format!("result of {id}")}]);
                 json!({"content": content, "_meta": related})
             }
-            "tasks/cancel" if !request.modern => self.described(id, "cancelled"),
-            "tasks/get" => self.described(id, "working"),
+            "tasks/cancel" if !request.modern => described(id, "cancelled"),
+            "tasks/get" => described(id, "working"),
             _ => json!({}),
         };
         self.plain_result(request, result);
         true
     }
+}
+
+/// A task as it stands.
+fn described(id: &str, status: &str) -> Value {
+    let at = "2026-01-01T00:00:00Z";
+    json!({"taskId": id, "status": status, "createdAt": at, "lastUpdatedAt": at, "ttl": 60000})
 }
