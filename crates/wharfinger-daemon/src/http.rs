@@ -4,13 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use std::convert::Infallible;
+
 use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,6 +19,9 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+use crate::gateway;
+use crate::serve::Daemon;
 
 /// By which way a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +44,7 @@ const CONNECTIONS: usize = 512;
 /// Serves until stopped; then connections that do nothing are closed, and the others end with their response.
 pub(crate) async fn tcp(
     listener: TcpListener,
-    router: Router,
+    doors: Arc<Doors>,
     tasks: TaskTracker,
     stop: CancellationToken,
 ) {
@@ -58,12 +62,12 @@ pub(crate) async fn tcp(
             Ok((stream, _)) => {
                 // Without it, a reply in two writes waits 40 ms for an acknowledgement.
                 stream.set_nodelay(true).ok();
-                let (router, stop) = (router.clone(), stop.clone());
+                let (doors, stop) = (doors.clone(), stop.clone());
                 tasks.spawn(async move {
                     let mut first = [0];
                     let begun = tokio::time::timeout(FIRST_TIME, stream.peek(&mut first)).await;
                     if matches!(begun, Ok(Ok(1))) {
-                        connection(stream, router, Way::Tcp, stop).await;
+                        connection(stream, doors, Way::Tcp, stop).await;
                     }
                     drop(place);
                 });
@@ -76,19 +80,14 @@ pub(crate) async fn tcp(
 /// The same on the Unix socket.
 pub(crate) async fn unix(
     listener: UnixListener,
-    router: Router,
+    doors: Arc<Doors>,
     tasks: TaskTracker,
     stop: CancellationToken,
 ) {
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, _)) => {
-                tasks.spawn(connection(
-                    stream,
-                    router.clone(),
-                    Way::Socket,
-                    stop.clone(),
-                ));
+                tasks.spawn(connection(stream, doors.clone(), Way::Socket, stop.clone()));
             }
             Err(error) => pause(&error).await,
         }
@@ -103,11 +102,14 @@ async fn pause(error: &std::io::Error) {
 
 async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    router: Router,
+    doors: Arc<Doors>,
     way: Way,
     stop: CancellationToken,
 ) {
-    let service = TowerToHyperService::new(router.layer(axum::Extension(way)));
+    let service = service_fn(move |request| {
+        let doors = doors.clone();
+        async move { Ok::<_, Infallible>(doors.enter(way, request).await) }
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIME)
@@ -124,6 +126,38 @@ async fn connection(
     };
     if let Err(error) = ended {
         tracing::debug!("a connection ended early: {error}");
+    }
+}
+
+/// All that requests can reach.
+pub(crate) struct Doors {
+    pub(crate) daemon: Arc<Daemon>,
+    pub(crate) hosts: Hosts,
+    pub(crate) router: Router,
+}
+
+impl Doors {
+    async fn enter(&self, way: Way, mut request: hyper::Request<Incoming>) -> Response {
+        if way == Way::Tcp && !self.hosts.allows(request.headers()) {
+            let text = "this host or origin is not allowed here; add it to daemon.allowedHosts if it should be\n";
+            return (StatusCode::FORBIDDEN, text).into_response();
+        }
+        let agent = request.uri().path().strip_prefix("/agents/");
+        let agent = agent.and_then(|rest| rest.strip_suffix("/mcp"));
+        // The way of every call; a router, with its layers and boxes, would be a sixth of its cost.
+        if let Some(agent) = agent.filter(|agent| !agent.contains(['/', '%'])) {
+            let agent = gateway::admit(&self.daemon, agent, way, request.headers());
+            return match agent {
+                Ok(agent) => gateway::endpoint(self.daemon.clone(), agent, request).await,
+                Err(refusal) => *refusal,
+            };
+        }
+        request.extensions_mut().insert(way);
+        let router = TowerToHyperService::new(self.router.clone());
+        match router.call(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
     }
 }
 
@@ -165,20 +199,6 @@ impl Hosts {
         };
         self.0.iter().any(|known| known == name)
     }
-}
-
-/// The first thing every request over TCP passes.
-pub(crate) async fn check_host(
-    State(hosts): State<Hosts>,
-    request: Request<Body>,
-    next: Next,
-) -> Response {
-    let tcp = request.extensions().get::<Way>() != Some(&Way::Socket);
-    if tcp && !hosts.allows(request.headers()) {
-        let text = "this host or origin is not allowed here; add it to daemon.allowedHosts if it should be\n";
-        return (StatusCode::FORBIDDEN, text).into_response();
-    }
-    next.run(request).await
 }
 
 /// The bearer token of a request.

@@ -15,7 +15,7 @@ use wharfinger::model::{Problem, ServerEntry};
 use wharfinger::{OpenError, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
-use crate::http::{self, Hosts};
+use crate::http::{self, Doors, Hosts};
 use crate::settings::Settings;
 use crate::{api, gateway};
 
@@ -165,14 +165,15 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let hosts = Hosts::new(listen, &daemon_config.allowed_hosts);
     let router = gateway::router()
         .merge(api::router(&daemon))
-        .with_state(daemon.clone())
-        .layer(axum::middleware::from_fn_with_state(
-            hosts,
-            http::check_host,
-        ));
+        .with_state(daemon.clone());
+    let doors = Arc::new(Doors {
+        daemon: daemon.clone(),
+        hosts,
+        router,
+    });
     let (tasks, stop) = (&daemon.tasks, &daemon.stop);
-    tasks.spawn(http::tcp(tcp, router.clone(), tasks.clone(), stop.clone()));
-    tasks.spawn(http::unix(unix, router, tasks.clone(), stop.clone()));
+    tasks.spawn(http::tcp(tcp, doors.clone(), tasks.clone(), stop.clone()));
+    tasks.spawn(http::unix(unix, doors, tasks.clone(), stop.clone()));
     tasks.spawn(gateway::expire(daemon.clone()));
     let watching = daemon.clone();
     tasks.spawn(async move {

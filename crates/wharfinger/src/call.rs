@@ -236,7 +236,10 @@ impl Session {
             patience: Patience::Turn,
         };
         let result = self.exchange(&entry.name, &handle, outgoing, notes).await?;
-        Ok(self.keep_task(&entry.name, &handle, result))
+        if self.wants_task(params) {
+            return Ok(self.keep_task(&entry.name, &handle, result));
+        }
+        Ok(result)
     }
 
     /// One request to one instance: what is said meanwhile comes in order, and all of it redacted.

@@ -108,7 +108,15 @@ fn with_id(result: &RawValue, exposed: &str) -> Option<Raw> {
     Some(object.to_raw())
 }
 
+/// What a client declares that takes tasks in place of results.
+const EXTENSION: &str = "\"io.modelcontextprotocol/tasks\"";
+
 impl Session {
+    /// Whether a call with these params may be answered with a task.
+    pub(crate) fn wants_task(&self, params: &RawValue) -> bool {
+        params.get().contains("\"task\"") || self.state.declared.capabilities.contains(EXTENSION)
+    }
+
     /// A result that begins a task makes it this session's.
     pub(crate) fn keep_task(&self, server: &ServerName, handle: &ServerHandle, result: Raw) -> Raw {
         let Some((own, ttl)) = begun(&result) else {

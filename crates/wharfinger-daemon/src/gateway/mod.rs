@@ -6,6 +6,7 @@ mod answer;
 mod ask;
 mod client;
 mod envelope;
+mod here;
 mod listen;
 mod offered;
 mod out;
@@ -23,10 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, post};
+use axum::routing::post;
 use wharfinger::model::AgentName;
 use wharfinger_wire::era::Version;
 use wharfinger_wire::message::Id;
@@ -63,22 +63,15 @@ impl State {
 }
 
 pub(crate) fn router() -> Router<Arc<Daemon>> {
-    Router::new()
-        .route("/agents/{agent}/mcp", any(endpoint))
-        .route("/agents/{agent}/stdio", post(pump::upgrade))
+    Router::new().route("/agents/{agent}/stdio", post(pump::upgrade))
 }
 
 /// The endpoint: who is asked for, whether the caller may, then by HTTP method.
-async fn endpoint(
-    axum::extract::State(daemon): axum::extract::State<Arc<Daemon>>,
-    Path(agent): Path<String>,
-    axum::Extension(way): axum::Extension<Way>,
-    request: Request,
+pub(crate) async fn endpoint(
+    daemon: Arc<Daemon>,
+    agent: AgentName,
+    request: hyper::Request<hyper::body::Incoming>,
 ) -> Response {
-    let agent = match admit(&daemon, &agent, way, request.headers()) {
-        Ok(agent) => agent,
-        Err(refusal) => return *refusal,
-    };
     match request.method().as_str() {
         "POST" => post::handle(daemon, agent, request).await,
         "GET" => stream::handle(&daemon, &agent, request.headers()),
@@ -91,7 +84,7 @@ async fn endpoint(
 }
 
 /// An agent's own token opens its endpoint; so does the owner's, and the socket in the home.
-fn admit(
+pub(crate) fn admit(
     daemon: &Daemon,
     agent: &str,
     way: Way,

@@ -1,7 +1,10 @@
 //! Where what belongs to a request goes: frames of an HTTP response, or lines of a byte stream.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 
+use super::here::Told;
 use super::reply::Frame;
 
 /// The way to a client. Nothing waits for a client that does not read.
@@ -9,6 +12,8 @@ use super::reply::Frame;
 pub(super) enum Out {
     Frames(mpsc::Sender<Frame>),
     Lines(mpsc::Sender<Vec<u8>>),
+    /// Of a request that is answered where it was read.
+    Told(Arc<Told>),
 }
 
 impl Out {
@@ -17,6 +22,7 @@ impl Out {
         match self {
             Self::Frames(frames) => frames.try_send(Frame::note(message)).is_ok(),
             Self::Lines(lines) => lines.try_send(message).is_ok(),
+            Self::Told(told) => told.tell(Frame::note(message)),
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::value::RawValue;
@@ -17,8 +16,9 @@ use wharfinger_wire::server::{PROTOCOL_VERSION_HEADER, RequestMeta, SESSION_ID};
 
 use super::answer::{self, Question};
 use super::client::Client;
+use super::here::{self, Told};
 use super::out::Out;
-use super::reply::{Frame, accepted, json, refuse, respond};
+use super::reply::{Frame, accepted, json, refuse};
 use super::{envelope, find, is_modern, listen, shared};
 use crate::home::random_hex;
 use crate::serve::Daemon;
@@ -27,7 +27,11 @@ use crate::serve::Daemon;
 pub(super) const FRAMES: usize = 1024;
 
 /// Reads the body within its limit, and answers by era.
-pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Request) -> Response {
+pub(super) async fn handle(
+    daemon: Arc<Daemon>,
+    agent: AgentName,
+    request: hyper::Request<hyper::body::Incoming>,
+) -> Response {
     let (parts, body) = request.into_parts();
     let kind = parts
         .headers
@@ -39,11 +43,9 @@ pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Reque
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, -32000, text);
     }
     let limit = daemon.wharf.limits().body_bytes;
-    let mut limited = Request::from_parts(axum::http::Request::new(()).into_parts().0, body);
-    axum::extract::DefaultBodyLimit::max(limit).apply(&mut limited);
-    let body = match Bytes::from_request(limited, &()).await {
+    let body = match read(body, limit).await {
         Ok(body) => body,
-        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+        Err(StatusCode::PAYLOAD_TOO_LARGE) => {
             let text = format!("the request is larger than {limit} bytes");
             return refuse(StatusCode::PAYLOAD_TOO_LARGE, None, -32000, &text);
         }
@@ -66,6 +68,37 @@ pub(super) async fn handle(daemon: Arc<Daemon>, agent: AgentName, request: Reque
     one(&daemon, &agent, &parts.headers, message).await
 }
 
+/// A body, which most of the time is there in one piece.
+async fn read(mut body: hyper::body::Incoming, limit: usize) -> Result<Bytes, StatusCode> {
+    use axum::body::HttpBody as _;
+    use http_body_util::BodyExt as _;
+    if body.size_hint().lower() > limit as u64 {
+        return Err(StatusCode::PAYLOAD_TOO_LARGE);
+    }
+    let mut first = Bytes::new();
+    let mut all: Vec<u8> = vec![];
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data() else {
+            continue;
+        };
+        if all.len() + first.len() + data.len() > limit {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        if all.is_empty() && first.is_empty() {
+            if body.is_end_stream() {
+                return Ok(data);
+            }
+            first = data;
+        } else {
+            if all.is_empty() {
+                all.extend_from_slice(&std::mem::take(&mut first));
+            }
+            all.extend_from_slice(&data);
+        }
+    }
+    Ok(if all.is_empty() { first } else { all.into() })
+}
+
 async fn one(
     daemon: &Arc<Daemon>,
     agent: &AgentName,
@@ -86,9 +119,10 @@ async fn one(
                 Ok(client) => client,
                 Err(refusal) => return *refusal,
             };
-            let (frames, receiver) = mpsc::channel(FRAMES);
-            ask(daemon, &client, &id, &method, params, meta, frames);
-            named(respond(receiver).await, &client)
+            named(
+                one_request(daemon, &client, &id, &method, params, meta).await,
+                &client,
+            )
         }
         Message::Notification { method, params } => {
             // In the stateless era, a request is taken back by closing its response.
@@ -286,8 +320,41 @@ fn named(mut response: Response, client: &Client) -> Response {
     response
 }
 
-/// Runs a request of the handshake era on a task of its own: a client that hangs up has not taken it back.
-pub(super) fn ask(
+/// A request of the handshake era: a client that hangs up has not taken it back.
+async fn one_request(
+    daemon: &Arc<Daemon>,
+    client: &Arc<Client>,
+    id: &Id,
+    method: &str,
+    params: Option<&RawValue>,
+    meta: RequestMeta,
+) -> Response {
+    let running = match client.begin(id) {
+        Ok(running) => running,
+        Err(error) => return json(StatusCode::OK, message::error(Some(id), &error)),
+    };
+    let (client, id, method) = (client.clone(), id.clone(), method.to_owned());
+    let params = params.map(ToOwned::to_owned);
+    let told = Arc::new(Told::default());
+    let (asking, out) = (daemon.clone(), Out::Told(told.clone()));
+    let work = Box::pin(async move {
+        let question = Question {
+            daemon: &asking,
+            client: &client,
+            method: &method,
+            params: params.as_deref(),
+            meta: &meta,
+            out,
+        };
+        let answered = answered(question, running.cancelled.cancelled()).await?;
+        drop(running);
+        Some(framed(StatusCode::OK, &id, answered))
+    });
+    here::respond(&daemon.tasks, told, work, true).await
+}
+
+/// Runs one request of a batch on a task of its own.
+fn ask(
     daemon: &Arc<Daemon>,
     client: &Arc<Client>,
     id: &Id,
@@ -342,6 +409,20 @@ async fn answered(
     }
 }
 
+/// Results beyond this are sent as they lie, with the envelope beside them, in bytes.
+const LARGE: usize = 32 << 10;
+
+fn framed(status: StatusCode, id: &Id, answered: Result<Raw, ErrorObject>) -> Frame {
+    match answered {
+        Ok(result) if result.get().len() > LARGE => {
+            let (head, tail) = message::result_around(id);
+            let result = String::from(Box::<str>::from(result)).into_bytes();
+            Frame::pieces([head, result, tail])
+        }
+        answered => Frame::reply(status, reply(id, answered)),
+    }
+}
+
 /// A message from an answer.
 pub(super) fn reply(id: &Id, answered: Result<Raw, ErrorObject>) -> Vec<u8> {
     match answered {
@@ -386,33 +467,34 @@ async fn stateless(
     if method == "subscriptions/listen" {
         return listen::over_http(daemon, &client, id, params);
     }
-    let (frames, receiver) = mpsc::channel(FRAMES);
     let (id, method) = (id.clone(), method.to_owned());
     let params = params.map(ToOwned::to_owned);
-    let daemon = daemon.clone();
-    daemon.clone().tasks.spawn(async move {
+    let told = Arc::new(Told::default());
+    let (daemon, out) = (daemon.clone(), Out::Told(told.clone()));
+    let tasks = daemon.tasks.clone();
+    let work = Box::pin(async move {
         let question = Question {
             daemon: &daemon,
             client: &client,
             method: &method,
             params: params.as_deref(),
             meta: &meta,
-            out: Out::Frames(frames.clone()),
+            out,
         };
-        // Closing the response takes the request back.
-        let Some(answered) = answered(question, frames.closed()).await else {
-            return;
+        // Closing the response takes the request back, by dropping this.
+        let answered = tokio::select! {
+            answered = question.answer() => answered,
+            () = daemon.stop.cancelled() => {
+                Err(ErrorObject::new(INTERNAL_ERROR, "the daemon is stopping"))
+            }
         };
         let status = answered
             .as_ref()
             .err()
             .map_or(StatusCode::OK, |e| envelope::status(e.code));
-        frames
-            .send(Frame::reply(status, reply(&id, answered)))
-            .await
-            .ok();
+        Some(framed(status, &id, answered))
     });
-    respond(receiver).await
+    here::respond(&tasks, told, work, false).await
 }
 
 /// A tool that is not known yet, or not at all, is found out about by the call itself.

@@ -1,11 +1,15 @@
 //! HTTP responses: plain JSON where nothing needs a stream, server-sent events where something does.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use hyper::body::SizeHint;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use wharfinger_wire::message::{self, ErrorObject, Id};
@@ -18,6 +22,8 @@ pub(super) struct Frame(Box<Kind>);
 enum Kind {
     /// A notification that belongs to it.
     Note(Vec<u8>),
+    /// A result in pieces, as it is large.
+    Pieces([Vec<u8>; 3]),
     /// The response, with the HTTP status it has if it is all there is.
     Reply(StatusCode, Vec<u8>),
 }
@@ -31,28 +37,66 @@ impl Frame {
         Self(Box::new(Kind::Reply(status, message)))
     }
 
-    fn message(&self) -> &[u8] {
+    pub(super) fn pieces(pieces: [Vec<u8>; 3]) -> Self {
+        Self(Box::new(Kind::Pieces(pieces)))
+    }
+
+    fn message(&self) -> Cow<'_, [u8]> {
         match &*self.0 {
-            Kind::Note(message) | Kind::Reply(_, message) => message,
+            Kind::Note(message) | Kind::Reply(_, message) => message.into(),
+            Kind::Pieces(pieces) => pieces.concat().into(),
         }
     }
 }
 
 /// Without an answer for this long, a stream is opened, so that nobody between takes the connection for dead.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How often an open stream that has nothing to say shows that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The response to a request whose frames come from `frames`.
-pub(super) async fn respond(mut frames: mpsc::Receiver<Frame>) -> Response {
-    match timeout(PATIENCE, frames.recv()).await {
-        Ok(Some(Frame(first))) => match *first {
-            // A reply that comes first is all there is: batches are streamed at once.
-            Kind::Reply(status, reply) => json(status, reply),
-            note @ Kind::Note(_) => sse(frames, Some(Frame(Box::new(note)))),
-        },
-        // Slow; or cancelled by its client: there is no response, and HTTP needs one all the same.
-        Ok(None) | Err(_) => sse(frames, None),
+/// A reply that is all there is.
+pub(super) fn only(frame: Frame) -> Response {
+    match *frame.0 {
+        Kind::Reply(status, reply) => json(status, reply),
+        Kind::Note(note) => json(StatusCode::OK, note),
+        Kind::Pieces(pieces) => {
+            let mut response = Response::new(Body::new(Pieces {
+                pieces: pieces.map(Bytes::from),
+                sent: 0,
+            }));
+            let kind = HeaderValue::from_static("application/json");
+            response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            response
+        }
+    }
+}
+
+/// A body that is sent piece by piece, none of them copied.
+struct Pieces {
+    pieces: [Bytes; 3],
+    sent: usize,
+}
+
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+        let at = self.sent;
+        self.sent += 1;
+        let piece = self.pieces.get_mut(at).map(std::mem::take);
+        Poll::Ready(piece.map(|piece| Ok(hyper::body::Frame::data(piece))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.pieces.iter().map(|piece| piece.len() as u64).sum())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.sent >= self.pieces.len()
     }
 }
 
@@ -79,7 +123,7 @@ pub(super) fn sse(frames: mpsc::Receiver<Frame>, first: Option<Frame>) -> Respon
         };
         let mut bytes = vec![];
         match frame {
-            Ok(Some(frame)) => sse_event(&mut bytes, None, frame.message()),
+            Ok(Some(frame)) => sse_event(&mut bytes, None, &frame.message()),
             Ok(None) => return None,
             Err(_) => bytes.extend(b": alive\n\n"),
         }
@@ -87,7 +131,7 @@ pub(super) fn sse(frames: mpsc::Receiver<Frame>, first: Option<Frame>) -> Respon
         while bytes.len() < 64 << 10
             && let Ok(frame) = frames.try_recv()
         {
-            sse_event(&mut bytes, None, frame.message());
+            sse_event(&mut bytes, None, &frame.message());
         }
         Some((Ok::<_, Infallible>(Bytes::from(bytes)), (frames, None)))
     };

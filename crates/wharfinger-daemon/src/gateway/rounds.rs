@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharfinger::servers::allowed;
 use wharfinger::{CallNote, Refusal, Request, Session, Target, ToolCall};
-use wharfinger_wire::era::{to_handshake_result, to_stateless_result};
+use wharfinger_wire::era::{mentions_stateless, to_handshake_result, to_stateless_result};
 use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
 use wharfinger_wire::server::RequestMeta;
@@ -45,6 +45,9 @@ impl Question<'_> {
             .await;
             drop(ended);
             let result = self.told(reply)?;
+            if !mentions_stateless(&result) {
+                return Ok(result);
+            }
             match result_type(&result).as_deref() {
                 None | Some("complete") => {
                     return Ok(changed(to_handshake_result(&result)).unwrap_or(result));

@@ -15,7 +15,7 @@ pub use begin::{
     supported_versions,
 };
 pub use meta::{with_request_meta, without_request_meta};
-pub use results::{to_handshake_result, to_stateless_result, with_server_info};
+pub use results::{mentions_stateless, to_handshake_result, to_stateless_result, with_server_info};
 
 /// `_meta` key: the protocol version of a request.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";

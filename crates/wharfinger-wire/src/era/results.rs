@@ -1,11 +1,29 @@
 //! Results, carried from one era into the other.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
+use aho_corasick::packed::Searcher;
 use serde_json::value::RawValue;
 
 use super::SERVER_INFO;
 use crate::json::{self, Object, Raw};
+
+/// Whether a result may hold anything that the eras treat differently; one look at each byte.
+pub fn mentions_stateless(result: &RawValue) -> bool {
+    static KNOWN: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+        Searcher::new([
+            "\"resultType\"",
+            "\"ttlMs\"",
+            "\"cacheScope\"",
+            "\"structuredContent\"",
+            SERVER_INFO,
+        ])
+    });
+    KNOWN
+        .as_ref()
+        .is_none_or(|known| known.find(result.get().as_bytes()).is_some())
+}
 
 /// A result as clients of the handshake era take it: without the members of the stateless era, and
 /// without structured content that is no object.
@@ -14,14 +32,7 @@ use crate::json::{self, Object, Raw};
 /// that does not know it: whoever passes results on has to deal with it first.
 pub fn to_handshake_result(result: &RawValue) -> Cow<'_, RawValue> {
     // Most results have none of it, and that is quickly seen.
-    let known = [
-        "\"resultType\"",
-        "\"ttlMs\"",
-        "\"cacheScope\"",
-        "\"structuredContent\"",
-        SERVER_INFO,
-    ];
-    if !known.iter().any(|key| result.get().contains(key)) {
+    if !mentions_stateless(result) {
         return Cow::Borrowed(result);
     }
     let Ok(mut object) = Object::from_raw(result) else {

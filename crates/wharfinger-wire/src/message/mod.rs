@@ -18,7 +18,7 @@ use crate::json;
 pub use error::*;
 pub use id::Id;
 pub use scan::{Found, Scanner, scan};
-pub use write::{error, notification, request, result};
+pub use write::{error, notification, request, result, result_around};
 pub(crate) use write::{write_answer, write_notification, write_request};
 
 /// One message, either way.

@@ -22,6 +22,15 @@ pub fn result(id: &Id, result: &RawValue) -> Vec<u8> {
     built(Some(result), |out| write_answer(out, Some(id), Ok(result)))
 }
 
+/// What stands before and after the result of a request that went well.
+pub fn result_around(id: &Id) -> (Vec<u8>, Vec<u8>) {
+    let mut head = START.to_vec();
+    head.extend_from_slice(br#","id":"#);
+    id.write(&mut head);
+    head.extend_from_slice(br#","result":"#);
+    (head, b"}".to_vec())
+}
+
 /// The answer to a request that failed, or to something whose id could not be read; without a
 /// newline at its end.
 ///
