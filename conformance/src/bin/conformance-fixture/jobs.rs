@@ -1,5 +1,5 @@
-//! Tools that can become a task. A client that doesn't know tasks waits for the result, unless the
-//! tool is one that only exists as a task.
+//! Tools that can become a task, in the stateless era. A client that doesn't know tasks waits for
+//! the result, unless the tool is one that only exists as a task.
 
 use std::time::Duration;
 
@@ -46,13 +46,16 @@ pub(crate) async fn call(
         },
         _ => return None,
     };
+    if fixture.era() == Era::Handshake {
+        return Some(job.run_at_once(dialogue).await.map(Into::into));
+    }
     if dialogue.capabilities().supports_tasks() {
         let task = fixture.tasks().spawn(TaskOptions::new(), |context| {
             Box::pin(async move { job.run(&context).await })
         });
         return Some(Ok(CreateTaskResult::new(task).into()));
     }
-    if matches!(job, Job::Fail) && fixture.era() == Era::Stateless {
+    if matches!(job, Job::Fail) {
         return Some(Err(only_as_task().into()));
     }
     Some(job.run_at_once(dialogue).await.map(Into::into))
