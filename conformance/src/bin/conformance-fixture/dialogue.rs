@@ -30,6 +30,7 @@ impl From<ErrorData> for Detour {
 }
 
 /// What came with the request because of an earlier round.
+#[derive(Default)]
 pub(crate) struct Earlier {
     pub(crate) responses: Option<InputResponses>,
     pub(crate) state: Option<String>,
@@ -53,6 +54,11 @@ impl Dialogue {
         context: &RequestContext<RoleServer>,
         earlier: Earlier,
     ) -> Result<Self, ErrorData> {
+        // A server of the handshake era doesn't know of rounds.
+        let earlier = match era {
+            Era::Handshake => Earlier::default(),
+            Era::Stateless => earlier,
+        };
         let remembers = earlier.state.is_some();
         let mut answers: InputResponses = match earlier.state {
             None => InputResponses::new(),
