@@ -105,9 +105,10 @@ impl Daemon {
         let daemon = Self { running };
         let fixture = fixture();
         let program = fixture.to_string_lossy();
-        let roots = ["--roots", "client"];
-        let command = [&*program, "--era", era, "--stdio"];
-        daemon.wharf(&[&["add", "fixture"], &roots[..], &["--"], &command[..]].concat());
+        // Otherwise the daemon says itself which folders there are, and the suite isn't asked.
+        let add = ["add", "fixture", "--roots", "client"];
+        let command = ["--", &program, "--era", era, "--stdio"];
+        daemon.wharf(&[&add[..], &command].concat());
         daemon
     }
 
