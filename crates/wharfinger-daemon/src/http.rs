@@ -7,7 +7,7 @@ use std::time::Duration;
 use std::convert::Infallible;
 
 use axum::Router;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -129,6 +129,13 @@ async fn connection(
     }
 }
 
+/// The body of the request was not read, so nothing more can be said on its connection.
+fn unread(mut response: Response) -> Response {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
+    response
+}
+
 /// All that requests can reach.
 pub(crate) struct Doors {
     pub(crate) daemon: Arc<Daemon>,
@@ -140,7 +147,7 @@ impl Doors {
     async fn enter(&self, way: Way, mut request: hyper::Request<Incoming>) -> Response {
         if way == Way::Tcp && !self.hosts.allows(request.headers()) {
             let text = "this host or origin is not allowed here; add it to daemon.allowedHosts if it should be\n";
-            return (StatusCode::FORBIDDEN, text).into_response();
+            return unread((StatusCode::FORBIDDEN, text).into_response());
         }
         let agent = request.uri().path().strip_prefix("/agents/");
         let agent = agent.and_then(|rest| rest.strip_suffix("/mcp"));
@@ -149,7 +156,7 @@ impl Doors {
             let agent = gateway::admit(&self.daemon, agent, way, request.headers());
             return match agent {
                 Ok(agent) => gateway::endpoint(self.daemon.clone(), agent, request).await,
-                Err(refusal) => *refusal,
+                Err(refusal) => unread(*refusal),
             };
         }
         request.extensions_mut().insert(way);

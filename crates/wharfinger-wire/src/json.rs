@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde::ser::Serialize;
+use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// A JSON value as text, owned.
@@ -139,17 +139,8 @@ impl<'a> Object<'a> {
 
     /// The object as a raw value.
     pub fn to_raw(&self) -> Raw {
-        let size: usize = self
-            .0
-            .iter()
-            .map(|(name, value)| name.len() + value.get().len() + 4)
-            .sum();
-        let mut out = Vec::with_capacity(size + 2);
-        self.write(&mut out);
-        String::from_utf8(out)
-            .ok()
-            .and_then(|text| RawValue::from_string(text).ok())
-            .expect("members are valid JSON, so their object is")
+        // Unlike a text, what is written by a serializer is not read once more.
+        raw(self)
     }
 
     /// The same object, borrowing nothing.
@@ -161,6 +152,12 @@ impl<'a> Object<'a> {
             )
         };
         Object(self.0.into_iter().map(own).collect())
+    }
+}
+
+impl Serialize for Object<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::DropGuard;
 use wharfinger::servers::Asked;
 use wharfinger::{CallNote, Refusal};
@@ -28,19 +28,37 @@ pub(super) enum Happening {
 /// A call that runs, whoever listens to it at this moment. Dropped, it is cancelled at its server.
 pub(super) struct Call {
     pub(super) happenings: mpsc::UnboundedReceiver<Happening>,
-    _running: DropGuard,
     /// What its server wants to know, under the names that its client was told.
-    open: BTreeMap<String, Asked>,
+    open: Questions,
     asked: usize,
+    /// Where they go when the call is given up: a server hears of that first, and only then that nobody answers.
+    left: Option<oneshot::Sender<Questions>>,
+    _running: DropGuard,
+}
+
+pub(super) type Questions = BTreeMap<String, Asked>;
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(left) = self.left.take() {
+            // A call that is over has nobody to wait for.
+            left.send(std::mem::take(&mut self.open)).ok();
+        }
+    }
 }
 
 impl Call {
-    pub(super) fn new(happenings: mpsc::UnboundedReceiver<Happening>, running: DropGuard) -> Self {
+    pub(super) fn new(
+        happenings: mpsc::UnboundedReceiver<Happening>,
+        left: oneshot::Sender<Questions>,
+        running: DropGuard,
+    ) -> Self {
         Self {
             happenings,
-            _running: running,
             open: BTreeMap::new(),
             asked: 0,
+            left: Some(left),
+            _running: running,
         }
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wharfinger::servers::allowed;
 use wharfinger::{CallNote, Refusal, Request, Session, Target, ToolCall};
@@ -175,6 +175,7 @@ impl Question<'_> {
     /// Starts a call on a task of its own, so that it outlives the request.
     fn start(&self, params: &RawValue) -> Call {
         let (happened, happenings) = mpsc::unbounded_channel();
+        let (leave, left) = oneshot::channel();
         let running = CancellationToken::new();
         let ended = running.clone();
         let session = self.client.session().clone();
@@ -182,11 +183,13 @@ impl Question<'_> {
         self.daemon.tasks.spawn(async move {
             let note = |note| drop(happened.send(Happening::Note(note)));
             let calling = send(&session, &method, &params, &meta, note);
-            if let Some(reply) = running.run_until_cancelled(calling).await {
-                drop(happened.send(Happening::Over(reply)));
+            match running.run_until_cancelled(calling).await {
+                Some(reply) => drop(happened.send(Happening::Over(reply))),
+                // Cancelled by now.
+                None => drop(left.await),
             }
         });
-        Call::new(happenings, ended.drop_guard())
+        Call::new(happenings, leave, ended.drop_guard())
     }
 
     /// Listens to a call until it is over or needs its client.

@@ -426,3 +426,23 @@ async fn a_client_over_stdio_is_asked_too() {
     drop(line);
     dock.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_that_nobody_asked_for_do_not_reach_a_server() {
+    let home = Home::new();
+    let record = mode(&home, "record", "lines");
+    home.write_settings(&json!({ "mcpServers": { "a": fake(&[&record], json!({})) } }));
+    let dock = Dock::at(home).await;
+    let params = json!({ "name": "work", "inputResponses": { "q": {} } });
+    let call = dock.stateless_as(json!({ "elicitation": {} }), 1, "tools/call", params);
+    assert_eq!(
+        call.send().await.json().await["result"]["resultType"],
+        "complete"
+    );
+    let lines = dock.home.lines("lines");
+    assert!(
+        !lines.iter().any(|line| line.contains("inputResponses")),
+        "{lines:?}"
+    );
+    dock.close().await;
+}

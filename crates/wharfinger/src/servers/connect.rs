@@ -15,7 +15,7 @@ use wharfinger_wire::connection::{self, Connection};
 use wharfinger_wire::era::{
     self, ClientDescription, InitializeError, Probe, ServerDescription, Version,
 };
-use wharfinger_wire::json::raw_from;
+use wharfinger_wire::json::{Object, Raw, raw_from};
 
 use super::activity::Activity;
 use super::asked::Questions;
@@ -356,7 +356,25 @@ impl Live {
             let described = era::with_request_meta(params, version, &self.client, log_level);
             Some(Cow::Owned(described))
         } else {
-            era::without_request_meta(params)
+            // Answers that nobody asked for mean nothing there.
+            let Some(left) = params.and_then(without_input) else {
+                return era::without_request_meta(params);
+            };
+            let left = era::without_request_meta(Some(&left)).map(Cow::into_owned);
+            left.map(Cow::Owned)
         }
     }
+}
+
+/// Params without what a retry of the stateless era brings; `None` where they bring nothing.
+fn without_input(params: &RawValue) -> Option<Raw> {
+    let brings = ["\"inputResponses\"", "\"requestState\""];
+    if !brings.iter().any(|member| params.get().contains(member)) {
+        return None;
+    }
+    let mut object = Object::from_raw(params).ok()?;
+    let before = object.len();
+    drop(object.remove("inputResponses"));
+    drop(object.remove("requestState"));
+    (object.len() < before).then(|| object.to_raw())
 }

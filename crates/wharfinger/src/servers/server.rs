@@ -82,7 +82,7 @@ pub(super) enum Phase {
 pub(super) struct Up {
     started: Started,
     /// Keeps the subscription to changes of the tool list open, where the era has one.
-    _subscription: Option<Call>,
+    subscription: Option<Call>,
     listing: Option<Future<Result<Discovered, String>>>,
     /// Another change came while it was listed.
     again: bool,
@@ -180,7 +180,7 @@ impl Server {
                 let live = started.live.clone();
                 // What it was remembered for may have been another version of it.
                 self.phase = Phase::Up(Box::new(Up {
-                    _subscription: subscribe(&live),
+                    subscription: subscribe(&live),
                     listing: None,
                     again: false,
                     pause: SETTLE,
@@ -313,6 +313,8 @@ impl Server {
             Phase::Up(mut up) => {
                 up.started.live.activity.stop();
                 up.listing = None;
+                // Some servers wait for their open requests before they exit, so it is taken back first.
+                up.subscription = None;
                 let mut grace = self.context.grace();
                 if self.spec.browser {
                     // At the end of its input it kills its browser, whose logins of the last half minute are lost
