@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use wharfinger_wire::json::{Object, string};
+use wharfinger_wire::json::Object;
 
 use crate::discover::{Found, Known};
 use crate::model::{
     AgentName, Declared, ServerEntry, Severity, Source, Status, Transport, nearest,
 };
+use crate::session::Session;
 use crate::wharf::Wharf;
 
 /// A server at a glance.
@@ -114,7 +115,7 @@ impl Wharf {
             return Err(self.no_such_server(name));
         };
         let entry = config.server(name);
-        let known = entry.and_then(|entry| self.known(entry));
+        let known = entry.and_then(|entry| self.known(entry, agent));
         let handle = self.handles(name, Some(agent)).into_iter().next();
         let redactor = self.redactor();
         let info = known.as_ref().and_then(|known| server_info(known));
@@ -173,17 +174,20 @@ impl Wharf {
         entry.chain(listed).collect()
     }
 
-    /// Why a server's tools are missing, for those that are switched on.
+    /// Why a server's tools are missing, for those that are switched on and as clients see them that declare nothing:
+    /// name and reason. [`Session::unavailable`] tells the same for one session.
     pub fn unavailable(&self) -> Vec<(String, String)> {
+        self.unavailable_to(&Declared::default())
+    }
+
+    fn unavailable_to(&self, declared: &Declared) -> Vec<(String, String)> {
         let config = self.config();
-        let reason =
-            |entry: &ServerEntry| match (&entry.transport, self.found(entry, &Declared::default()))
-            {
-                (Transport::Http { .. }, _) => Some("remote servers come later".to_owned()),
-                (_, Some(Found::Failed { reason, .. })) => Some(reason),
-                (_, Some(Found::Asking)) => Some("its tools are still being listed".to_owned()),
-                (_, Some(Found::Known(_)) | None) => None,
-            };
+        let reason = |entry: &ServerEntry| match (&entry.transport, self.found(entry, declared)) {
+            (Transport::Http { .. }, _) => Some("remote servers come later".to_owned()),
+            (_, Some(Found::Failed { reason, .. })) => Some(reason),
+            (_, Some(Found::Asking)) => Some("its tools are still being listed".to_owned()),
+            (_, Some(Found::Known(_)) | None) => None,
+        };
         let enabled = config.servers.iter().filter(|entry| entry.enabled);
         enabled
             .filter_map(|entry| Some((entry.name.to_string(), reason(entry)?)))
@@ -305,7 +309,9 @@ impl Wharf {
             enabled: entry.enabled,
             status_text: redactor.text(&words).into_owned(),
             status,
-            tools: self.known(entry).map(|known| known.listing.tools.len()),
+            tools: self
+                .known(entry, agent)
+                .map(|known| known.listing.tools.len()),
             command: redactor.text(&command_line(&entry.transport)).into_owned(),
             transport: match entry.transport {
                 Transport::Stdio { .. } => "stdio",
@@ -336,7 +342,7 @@ impl Wharf {
                 Status::Failed { .. } => 1,
                 Status::NotStarted | Status::Disabled => 0,
             });
-        match (busiest, self.found(entry, &Declared::default())) {
+        match (busiest, self.seen(entry, agent)) {
             (Some(status), _) if status != Status::NotStarted => self.clean(status),
             (_, Some(Found::Failed { reason, .. })) => Status::Failed { reason },
             _ => Status::NotStarted,
@@ -352,11 +358,29 @@ impl Wharf {
         }
     }
 
-    fn known(&self, entry: &ServerEntry) -> Option<std::sync::Arc<Known>> {
-        match self.found(entry, &Declared::default()) {
+    fn known(&self, entry: &ServerEntry, agent: &AgentName) -> Option<std::sync::Arc<Known>> {
+        match self.seen(entry, agent) {
             Some(Found::Known(known)) => Some(known),
             Some(Found::Asking | Found::Failed { .. }) | None => None,
         }
+    }
+
+    /// What was found out for clients that declare nothing; where that was never asked, for a session of the agent.
+    fn seen(&self, entry: &ServerEntry, agent: &AgentName) -> Option<Found> {
+        self.found(entry, &Declared::default()).or_else(|| {
+            let mut sessions = self.sessions_of(agent);
+            sessions.sort_by(|one, other| one.id().cmp(other.id()));
+            sessions
+                .iter()
+                .find_map(|session| self.found(entry, session.declared()))
+        })
+    }
+}
+
+impl Session {
+    /// Why the tools of servers are missing from its list: name and reason of each.
+    pub fn unavailable(&self) -> Vec<(String, String)> {
+        self.wharf().unavailable_to(self.declared())
     }
 }
 
@@ -399,17 +423,10 @@ fn server_info(known: &Known) -> Option<String> {
 fn tools(known: &Known, redactor: &crate::vault::Redactor) -> Vec<ToolReport> {
     let listed = known.listing.tools.iter().zip(&known.names);
     listed
-        .map(|(tool, name)| {
-            let object = Object::from_raw(&tool.raw).unwrap_or_default();
-            let description = object
-                .get("description")
-                .and_then(string)
-                .unwrap_or_default();
-            ToolReport {
-                name: name.clone(),
-                tool: tool.name.to_string(),
-                description: redactor.text(&description).into_owned(),
-            }
+        .map(|(tool, name)| ToolReport {
+            name: name.clone(),
+            tool: tool.name.to_string(),
+            description: redactor.text(&tool.description()).into_owned(),
         })
         .collect()
 }

@@ -16,6 +16,15 @@ pub struct Tool {
     pub raw: Arc<RawValue>,
 }
 
+impl Tool {
+    /// Its description, as its server wrote it; empty where there is none.
+    pub fn description(&self) -> String {
+        let object = Object::from_raw(&self.raw).unwrap_or_default();
+        let description = object.get("description").and_then(json::string);
+        description.unwrap_or_default().into_owned()
+    }
+}
+
 /// The tools of a server in listing order.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {

@@ -68,6 +68,29 @@ async fn v70_one_server_in_full_without_values_of_variables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn v69_what_was_found_for_a_client_that_declares_something_is_told() {
+    let yard = Yard::new(json!({
+        "good": fake(&["tool=a", "tool=b"], json!({})),
+        "bad": fake(&["die-before-init=1"], json!({})),
+    }))
+    .await;
+    let declared = wharfinger::model::Declared::by_client(r#"{"elicitation": {}}"#);
+    let session = yard.session_as("default", "s", declared);
+    assert_eq!(names(&session).await, ["a", "b"]);
+    let agent = session.agent();
+    assert_eq!(
+        yard.wharf.mcp_list(agent),
+        "good  not started (2 tools)\nbad   failed: it exited (code 1) before it was ready"
+    );
+    let good = yard.wharf.mcp_show("good", agent).unwrap();
+    assert!(good.ends_with("tools: a, b"), "{good}");
+    let missing = session.unavailable();
+    assert_eq!(missing.len(), 1);
+    assert_eq!(missing[0].0, "bad");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn v71_restart_stops_and_the_next_call_starts_afresh() {
     let yard = Yard::new(json!({ "s": fake(&[], json!({})) })).await;
     let session = yard.session("s");
