@@ -46,6 +46,19 @@ pub struct ToolCall<'a> {
     pub log_level: Option<&'a str>,
 }
 
+impl<'a> ToolCall<'a> {
+    /// A call of the tool that agents know by that name, with progress. `params` are those of `tools/call`, and name it as
+    /// well: `{"name": …, "arguments": {…}}`.
+    pub fn new(name: &'a str, params: &'a RawValue) -> Self {
+        Self {
+            target: Target::Exposed(name),
+            params,
+            progress: true,
+            log_level: None,
+        }
+    }
+}
+
 /// What happens before the result.
 #[derive(Debug)]
 pub enum CallNote {

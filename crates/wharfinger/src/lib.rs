@@ -55,3 +55,6 @@ pub use request::Request;
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use wharf::{OpenError, Options, Wharf};
+/// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results and
+/// answers are told.
+pub use wharfinger_wire as wire;

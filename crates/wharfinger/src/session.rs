@@ -36,6 +36,19 @@ pub struct SessionOptions {
     pub lasting: bool,
 }
 
+impl SessionOptions {
+    /// A conversation of a client that declares nothing, by a host without tools of its own.
+    pub fn new(agent: AgentName, id: SessionId) -> Self {
+        Self {
+            agent,
+            id,
+            declared: Declared::default(),
+            reserved: vec![],
+            lasting: false,
+        }
+    }
+}
+
 /// What a session hears between calls. A listener that is too slow loses the oldest.
 #[derive(Clone, Debug)]
 pub enum SessionNote {

@@ -1,6 +1,7 @@
 //! The wharf itself: what is shared by all agents, sessions and servers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -27,7 +28,7 @@ use crate::subscriptions::Subscriptions;
 use crate::tasks::Tasks;
 use crate::vault::{self, Redactor, SecretNames};
 
-/// What a wharf is opened with.
+/// What a wharf is opened with. [`Options::in_folder`] puts all of it into one folder.
 #[derive(Debug)]
 pub struct Options {
     /// Configuration and its complaints, as [`config::load`](crate::config::load) gives them.
@@ -44,6 +45,26 @@ pub struct Options {
     pub owner: Owner,
     /// The version of the program, told to servers.
     pub version: String,
+}
+
+impl Options {
+    /// Everything in one folder, which must exist: the database, the workspaces and the scratch folder. The owner is that
+    /// folder in this process.
+    ///
+    /// Servers are told the version of this library; a program with a name of its own puts its own there.
+    pub fn in_folder(folder: &Path, loaded: Loaded, environment: BTreeMap<String, String>) -> Self {
+        let mut hasher = DefaultHasher::new();
+        folder.hash(&mut hasher);
+        Self {
+            loaded,
+            database: folder.join("wharfinger.db"),
+            workspaces: folder.join("workspaces"),
+            scratch: folder.join("scratch"),
+            environment,
+            owner: Owner::new(&format!("{:016x}", hasher.finish())),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
 }
 
 /// Why a wharf could not be opened.

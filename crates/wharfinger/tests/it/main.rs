@@ -11,6 +11,7 @@
 mod calls;
 mod discovery;
 mod environment;
+mod examples;
 mod lifecycle;
 mod protocol;
 mod reference;
