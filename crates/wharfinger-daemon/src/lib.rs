@@ -5,7 +5,7 @@
 //! - `api`: the admin API under `/api`.
 //! - [`client`]: a client of that API.
 
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 mod api;
 pub mod client;

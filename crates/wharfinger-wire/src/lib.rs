@@ -12,6 +12,8 @@
 //! - [`era`]: protocol versions, how to begin, and what differs between the two eras.
 //! - [`server`]: what somebody who answers requests needs.
 
+#![deny(missing_docs)]
+
 pub mod connection;
 pub mod era;
 pub mod json;

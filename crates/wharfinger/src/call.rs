@@ -38,17 +38,18 @@ pub enum Target<'a> {
 pub struct ToolCall<'a> {
     /// Which tool.
     pub target: Target<'a>,
-    /// The params of `tools/call` as they came; `name` is replaced, everything else passes through.
+    /// The params of `tools/call` as they came. `name` becomes the server's own where that is another; everything else
+    /// passes through, byte for byte.
     pub params: &'a RawValue,
     /// Whether progress is wanted.
     pub progress: bool,
-    /// From which level on log messages are wanted, where the client says so with each request.
+    /// From which level on log messages are wanted, where the client says so with each request: `debug` to `emergency`.
     pub log_level: Option<&'a str>,
 }
 
 impl<'a> ToolCall<'a> {
-    /// A call of the tool that agents know by that name, with progress. `params` are those of `tools/call`, and name it as
-    /// well: `{"name": …, "arguments": {…}}`.
+    /// A call of the tool that agents know by that name, with progress. `params` are those of `tools/call`, and name it
+    /// as well: `{"name": …, "arguments": {…}}`.
     pub fn new(name: &'a str, params: &'a RawValue) -> Self {
         Self {
             target: Target::Exposed(name),
@@ -59,7 +60,7 @@ impl<'a> ToolCall<'a> {
     }
 }
 
-/// What happens before the result.
+/// What happens before the result. All of it is redacted, and all but questions may be ignored.
 #[derive(Debug)]
 pub enum CallNote {
     /// The params of a progress notification; the token in it is ours, not the client's.
@@ -71,8 +72,11 @@ pub enum CallNote {
         /// Its params.
         params: Option<Arc<RawValue>>,
     },
-    /// The server asks its client something, and the request waits for the answer. Dropped, it is answered with an
-    /// error.
+    /// The server asks its client something ([`Declared`](crate::model::Declared) said that it may), and the call waits
+    /// for the answer. Dropped, it is answered with an error.
+    ///
+    /// Servers of 2026-07-28 ask in their result instead: its `resultType` is `input_required`, and the call is made
+    /// again with `inputResponses` and its `requestState`.
     Asked(Asked),
 }
 
@@ -104,16 +108,17 @@ impl Heard {
     }
 }
 
-/// Why a call has no result. The texts are for the model, redacted, and name the next step.
+/// Why a call has no result. The texts are for the model, redacted, and name the next step where there is one.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// No server offers it at this moment.
+    /// No server offers it at this moment: names the nearest tool, and servers that are not available.
     #[error("{0}")]
     Unknown(String),
-    /// Its server can't be used at this moment.
+    /// Its server can't be used at this moment: it is disabled or was removed; or the session is over, or its calls
+    /// were stopped.
     #[error("{0}")]
     Unavailable(String),
-    /// The server did not answer.
+    /// The server did not start or did not answer (V61, V64); what `text` says, `error` tells apart.
     #[error("{text}")]
     Failed {
         /// The error, redacted.
@@ -127,8 +132,15 @@ pub enum Refusal {
 }
 
 impl Session {
-    /// Calls a tool. Progress and log messages come in order, before the result. Dropping the future cancels the call
-    /// at the server (V65).
+    /// Calls a tool, and starts its server if none runs. Gives the `tools/call` result as it came, but for known
+    /// secrets; a tool that failed says so in there, with `isError`.
+    ///
+    /// The tool is looked for among [`known_tools`](Self::known_tools), so [`tools`](Self::tools) comes first. Progress
+    /// and log messages come in order, before the result; `notes` must not block. Dropping the future cancels the call
+    /// at the server, as [`stop_calls`](Self::stop_calls) does (V65). It is made once and never again by itself (V63).
+    ///
+    /// Limits are those of the server's entry: 60 s to start (V11), 120 s for the call (V64), of which the wait for its
+    /// turn is none (V50).
     pub async fn call(
         &self,
         call: ToolCall<'_>,

@@ -20,7 +20,9 @@ pub struct Change {
 }
 
 impl Wharf {
-    /// Puts a configuration in force while everything runs. Host settings, which are read at start, stay (C26).
+    /// Puts a configuration in force while everything runs (C26). Host settings, which are read at start, stay. An
+    /// entry that can't be used leaves the last good one in force (V23); an instance that runs keeps its entry until it
+    /// stops. Waits for servers that are gone or switched off to end, not for new ones to be listed.
     pub async fn change(&self, loaded: Loaded) -> Change {
         let before = self.config();
         let (after, problems) = keep_last_good(&before, loaded);

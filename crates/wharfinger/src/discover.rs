@@ -267,6 +267,7 @@ impl Wharf {
     }
 
     /// Finds out what one server offers, and waits for it; gives the number of its tools, or why there are none.
+    /// Takes as long as its entry's `startupTimeoutSeconds`, 60 s unless set.
     pub async fn discover(&self, name: &str) -> Result<usize, String> {
         let config = self.config();
         let Some(entry) = config.server(name) else {

@@ -3,6 +3,47 @@
 //! A program that embeds it opens a [`Wharf`] with a [`config::Config`], begins a [`Session`] for an agent, lists the
 //! tools of all its servers, and calls them. Servers start with their first call and stop when idle.
 //!
+//! ```no_run
+//! use serde_json::json;
+//! use wharfinger::config::{File, Inputs, load};
+//! use wharfinger::model::SessionId;
+//! use wharfinger::wire::json::raw;
+//! use wharfinger::{Options, SessionOptions, ToolCall, Wharf};
+//!
+//! # async fn embed(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+//! let environment: std::collections::BTreeMap<_, _> = std::env::vars().collect();
+//! let settings = File {
+//!     name: "settings.json".into(),
+//!     text: r#"{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}"#.into(),
+//! };
+//! let loaded = load(&Inputs {
+//!     settings: Some(settings),
+//!     environment: environment.clone(),
+//!     ..Inputs::default()
+//! });
+//! for problem in &loaded.problems {
+//!     eprintln!("{problem}");
+//! }
+//! let wharf = Wharf::open(Options::in_folder(folder, loaded, environment)).await?;
+//!
+//! let options = SessionOptions::new(wharf.agent("default")?, SessionId::new("chat-1")?);
+//! let session = wharf.session(options);
+//! // The list for the model; nothing is started where the servers were listed before.
+//! println!("{}", session.tools().await.list);
+//! let params = raw(&json!({"name": "get_current_time", "arguments": {"timezone": "UTC"}}));
+//! let call = ToolCall::new("get_current_time", &params);
+//! println!("{}", session.call(call, |_| ()).await?);
+//!
+//! // No process is left after this.
+//! wharf.shut_down().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Two examples in this crate run: `embed` is the program above with its errors told, and `chat` is a host with
+//! sections for the prompt, built-in tools, questions of servers, and `/mcp`, `/stop`, `/new` and `/resume`.
+//! `docs/library.md` tells what to know beyond the types.
+//!
 //! The library prints nothing, reads no environment variable and no home folder, and installs no handler: it gets
 //! paths, variables and limits from whoever embeds it.
 //!
@@ -23,7 +64,7 @@
 //! | [`vault`] | which values are secret, and keeping them in |
 //! | [`journal`] | the database and the events |
 
-#![warn(missing_docs)]
+#![deny(missing_docs)]
 
 mod agents;
 pub mod call;
@@ -55,6 +96,6 @@ pub use request::Request;
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use wharf::{OpenError, Options, Wharf};
-/// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results and
-/// answers are told.
+/// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results
+/// and answers are told.
 pub use wharfinger_wire as wire;

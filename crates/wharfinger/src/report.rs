@@ -73,7 +73,7 @@ pub struct Details {
     pub tool_names: Vec<ToolReport>,
     /// What is odd about its list.
     pub warnings: Vec<String>,
-    /// The last lines it wrote to standard error.
+    /// The last lines it wrote to standard error, 20 at most.
     pub stderr_tail: Vec<String>,
     /// Its process, when one runs for this agent.
     pub pid: Option<u32>,
@@ -83,7 +83,7 @@ pub struct Details {
 const TAIL: usize = 20;
 
 impl Wharf {
-    /// Every server, as it stands for an agent.
+    /// Every server, as it stands for an agent, those with broken entries last.
     pub fn reports(&self, agent: &AgentName) -> Vec<Report> {
         let config = self.config();
         let mut reports: Vec<Report> = config
@@ -215,7 +215,7 @@ impl Wharf {
         }
     }
 
-    /// What `/mcp` prints (V69). No model is asked.
+    /// What `/mcp` prints (V69): a line for each server, with its state and the number of its tools. No model is asked.
     pub fn mcp_list(&self, agent: &AgentName) -> String {
         let reports = self.reports(agent);
         if reports.is_empty() {
@@ -249,7 +249,7 @@ impl Wharf {
         lines.join("\n")
     }
 
-    /// What `/mcp NAME` prints (V70).
+    /// What `/mcp NAME` prints (V70); the error is the message for an unknown name (V72).
     pub fn mcp_show(&self, name: &str, agent: &AgentName) -> Result<String, String> {
         let details = self.details(name, agent)?;
         let mut text = format!("{}: {}\n", details.report.name, details.report.status_text);
@@ -281,7 +281,8 @@ impl Wharf {
         Ok(text.trim_end().to_owned())
     }
 
-    /// What `/mcp restart NAME` does and prints (V71).
+    /// What `/mcp restart NAME` does and prints (V71): waits until the agent's processes of that server are gone. The
+    /// error is the message for an unknown name (V72).
     pub async fn mcp_restart(&self, name: &str, agent: &AgentName) -> Result<String, String> {
         if self.config().server(name).is_none() {
             return Err(self.no_such_server(name));

@@ -66,8 +66,9 @@ fn invalid(text: impl Into<String>) -> Refusal {
 }
 
 impl Session {
-    /// Prompts, resources or templates of all servers. Those that run are asked anew; of the others, what they listed
-    /// when they were last asked.
+    /// Prompts, resources or templates of all servers. Waits for those that were never listed, for at most
+    /// [`Limits::list_wait`](crate::model::Limits::list_wait). Those that run are asked anew; of the others, what they
+    /// listed when they were last asked.
     pub async fn list(&self, kind: Kind) -> Page {
         let wait = self.wharf.limits().list_wait;
         self.wharf.discover_all(&self.state.declared, wait).await;
@@ -103,7 +104,8 @@ impl Session {
         directory
     }
 
-    /// Waits until every enabled server has been asked what it offers, for so long at most.
+    /// Waits until every enabled server has been asked what it offers, for so long at most, and no longer than
+    /// [`Limits::list_wait`](crate::model::Limits::list_wait).
     pub async fn settle(&self, wait: std::time::Duration) {
         let wait = wait.min(self.wharf.limits().list_wait);
         self.wharf.discover_all(&self.state.declared, wait).await;

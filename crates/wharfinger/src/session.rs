@@ -25,14 +25,14 @@ use crate::wharf::{Wharf, lock};
 pub struct SessionOptions {
     /// Whose it is.
     pub agent: AgentName,
-    /// Its id; unique.
+    /// Its id; unique over all agents.
     pub id: SessionId,
-    /// What servers are told about its client.
+    /// What servers are told about its client; decides what they offer and what they may ask.
     pub declared: Declared,
     /// Names of the host's own tools, which servers' tools never take (V47).
     pub reserved: Vec<String>,
     /// It never ends, so what it has used is not kept running for it: an owner's looks and calls, clients without
-    /// sessions.
+    /// sessions. False unless set.
     pub lasting: bool,
 }
 
@@ -49,7 +49,7 @@ impl SessionOptions {
     }
 }
 
-/// What a session hears between calls. A listener that is too slow loses the oldest.
+/// What a session hears between calls. A listener that is more than 256 behind loses the oldest.
 #[derive(Clone, Debug)]
 pub enum SessionNote {
     /// A server's notification, redacted.
@@ -63,7 +63,7 @@ pub enum SessionNote {
     },
 }
 
-/// A conversation of an agent. Cheap to clone; ends when told to.
+/// A conversation of an agent. Cheap to clone; ends with [`Session::end`] or [`Session::next`], not when dropped.
 #[derive(Clone)]
 pub struct Session {
     pub(crate) wharf: Wharf,
@@ -140,7 +140,7 @@ pub(crate) struct About {
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 impl Wharf {
-    /// Begins a session, or gives the one of that id. Starts nothing.
+    /// Begins a session, or gives the one of that id, whose other options stay as they were. Starts nothing (V57).
     pub fn session(&self, options: SessionOptions) -> Session {
         let state = lock(&self.0.sessions)
             .entry(options.id.clone())
@@ -221,7 +221,7 @@ impl Session {
         !self.is_over()
     }
 
-    /// Its client's roots are others now: the servers that ask the client for them are told.
+    /// Its client's roots are others now: the servers that ask the client for them (`"roots": "client"`) are told.
     pub fn roots_changed(&self) {
         for handle in self.wharf.used_by(&self.state.id) {
             if handle.spec().roots.is_none() {
@@ -244,7 +244,7 @@ impl Session {
         self.known_tools()
     }
 
-    /// The tools it may call, as far as they are known at this moment.
+    /// The tools it may call, as far as they are known at this moment. Waits for nothing and starts nothing.
     pub fn known_tools(&self) -> Arc<Catalog> {
         self.wharf
             .catalog(&self.state.declared, &self.state.reserved)
@@ -264,7 +264,8 @@ impl Session {
         self.state.over.is_cancelled()
     }
 
-    /// What its servers say between calls, from now on.
+    /// What its servers say between calls, from now on: log messages at its level, changes of resources it subscribed
+    /// to, states of its tasks.
     pub fn notes(&self) -> broadcast::Receiver<SessionNote> {
         self.state.notes.subscribe()
     }
@@ -329,7 +330,8 @@ impl Session {
         })
     }
 
-    /// The least severe log messages it wants; false for a level that is none.
+    /// The least severe log messages it wants, `debug` to `emergency`; false for a level that is none. Servers are
+    /// told, those that start later too.
     pub fn set_log_level(&self, level: &str) -> bool {
         let Some(rank) = log_rank(level) else {
             return false;

@@ -48,7 +48,8 @@ struct Listener {
 /// Numbers streams.
 static STREAMS: AtomicU64 = AtomicU64::new(1);
 
-/// Subscriptions of one stream, until dropped.
+/// Subscriptions of one stream, until dropped; made by [`Session::watch`]. Their servers are not stopped as idle
+/// meanwhile.
 pub struct Watch {
     session: Session,
     listener: Listener,
@@ -90,7 +91,8 @@ impl Session {
         Ok(empty_object())
     }
 
-    /// Subscribes to resources until the [`Watch`] is dropped. Those that can't be subscribed to are not among its URIs.
+    /// Subscribes to resources until the [`Watch`] is dropped, starting their servers; changes come as
+    /// [`SessionNote`]s. Those that can't be subscribed to are not among its URIs.
     pub async fn watch(&self, uris: &[String]) -> Watch {
         let listener = Listener {
             session: self.state.id.clone(),

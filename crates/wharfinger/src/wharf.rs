@@ -35,21 +35,22 @@ pub struct Options {
     pub loaded: Loaded,
     /// The database file; made if it is missing.
     pub database: PathBuf,
-    /// Each agent's workspace is a folder in this one (`${workspace}`).
+    /// Each agent's workspace is a folder in this one (`${workspace}`, V13), made when a server first starts there.
     pub workspaces: PathBuf,
     /// For files that are needed for a moment: each discovery has a folder in it (V51).
     pub scratch: PathBuf,
     /// The host's environment; servers get a part of it (V18).
     pub environment: BTreeMap<String, String>,
-    /// Who owns the processes that will be started.
+    /// Who owns the processes that will be started: each carries its mark ([`launch::OWNER`]), so that a
+    /// [`launch::Guard`] finds them. Two wharfs in one process need two.
     pub owner: Owner,
     /// The version of the program, told to servers.
     pub version: String,
 }
 
 impl Options {
-    /// Everything in one folder, which must exist: the database, the workspaces and the scratch folder. The owner is that
-    /// folder in this process.
+    /// Everything in one folder, which must exist: the database, the workspaces and the scratch folder. The owner is
+    /// that folder in this process.
     ///
     /// Servers are told the version of this library; a program with a name of its own puts its own there.
     pub fn in_folder(folder: &Path, loaded: Loaded, environment: BTreeMap<String, String>) -> Self {
@@ -80,7 +81,10 @@ pub enum OpenError {
     },
 }
 
-/// Everything at one place: configuration, servers, agents, sessions. Cheap to clone.
+/// Everything at one place: configuration, servers, agents, sessions. Cheap to clone; all clones are the same wharf.
+///
+/// [`Wharf::shut_down`] is how it ends. Dropped without that, the processes it has started are killed, but not what
+/// they have started, and nobody waits for it.
 #[derive(Clone)]
 pub struct Wharf(pub(crate) Arc<Inner>);
 
@@ -124,7 +128,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Wharf {
-    /// Opens the database and reads what is known of the configured servers. Starts no process.
+    /// Opens the database and reads what is known of the configured servers. Starts no process (V57); needs a Tokio
+    /// runtime with time and I/O. The only failure is a database that can't be used.
+    ///
+    /// Entries with errors are not among the servers; whoever wants to refuse a start asks [`Loaded::has_errors`] first
+    /// (V23).
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         let Options {
             loaded,
@@ -202,27 +210,29 @@ impl Wharf {
         self.0.config.load_full()
     }
 
-    /// What is wrong with the configuration as it was last read.
+    /// What is wrong with the configuration as it was last read (V23).
     pub fn problems(&self) -> Arc<Vec<Problem>> {
         self.0.problems.load_full()
     }
 
-    /// Everything that happens, from now on.
+    /// Everything that happens; [`Events::listen`] hears it from then on.
     pub fn events(&self) -> &Events {
         &self.0.events
     }
 
-    /// Keeps known secrets out of text; for whatever leaves by another way than a result.
+    /// Keeps known secrets out of text (V20); for whatever leaves by another way than a result. Results, refusals,
+    /// notes, reports and events have been through it.
     pub fn redactor(&self) -> Arc<Redactor> {
         self.0.redactor.load_full()
     }
 
-    /// Counts changes of the tools that sessions may see.
+    /// Counts changes of the tools that sessions may see: a server was listed, or has other tools, or the configuration
+    /// changed. [`Session::known_tools`](crate::Session::known_tools) is the new list.
     pub fn generation(&self) -> watch::Receiver<u64> {
         self.0.generation.subscribe()
     }
 
-    /// Bounds on what servers and clients can make us hold.
+    /// Bounds on what servers and clients can make us hold, as they were at the start.
     pub fn limits(&self) -> &crate::model::Limits {
         &self.0.context.limits
     }
@@ -242,7 +252,11 @@ impl Wharf {
         &self.0.store
     }
 
-    /// Stops every server and waits until nothing of them is left. Calls in flight end with an error.
+    /// Stops every server and waits until nothing of them is left (V60): for each at most [`Limits::exit_wait`] and
+    /// [`Limits::term_wait`], all at once. Calls in flight end with a refusal, and nothing starts any more.
+    ///
+    /// [`Limits::exit_wait`]: crate::model::Limits::exit_wait
+    /// [`Limits::term_wait`]: crate::model::Limits::term_wait
     pub async fn shut_down(&self) {
         self.0.context.stop.cancel();
         lock(&self.0.subscriptions).clear();

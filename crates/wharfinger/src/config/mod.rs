@@ -45,7 +45,8 @@ pub struct Inputs {
     pub host: Option<File>,
     /// `settings.json`, when there is one.
     pub settings: Option<File>,
-    /// The environment of whoever starts us.
+    /// The environment of whoever starts us: `Mcp__Servers__…` and `PLAYWRIGHT_…` are settings (V4, V30), and
+    /// `${env:NAME}` of entries is looked up in it. An embedder who wants neither leaves it empty.
     pub environment: BTreeMap<String, String>,
     /// Servers for this run alone, after all others.
     pub run: Vec<ServerEntry>,
@@ -93,7 +94,7 @@ impl Loaded {
     }
 }
 
-/// Reads all sources (V3–V10).
+/// Reads all sources (V3–V10). Never fails: what can't be used is left out and complained about.
 pub fn load(inputs: &Inputs) -> Loaded {
     let mut loaded = Loaded::default();
     let host = host(inputs, &mut loaded);

@@ -100,7 +100,7 @@ impl Events {
         }
     }
 
-    /// From now on.
+    /// Everything from now on. A listener that is more than 1024 events behind loses the oldest.
     pub fn listen(&self) -> broadcast::Receiver<Event> {
         self.0.subscribe()
     }

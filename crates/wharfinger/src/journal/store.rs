@@ -82,7 +82,7 @@ type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 pub struct Store(mpsc::Sender<Job>);
 
 impl Store {
-    /// Opens or makes the file, and brings its schema forward. Blocks.
+    /// Opens or makes the file (0600), and brings its schema forward. Blocks, for 5 s where another program writes.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         private(path).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
         let mut connection = Connection::open(path)?;
@@ -135,7 +135,7 @@ impl Store {
         .await
     }
 
-    /// Keeps what a discovery found, and of each server the latest [`KEPT`] only: clients that declare something new
+    /// Keeps what a discovery found, and of each server the latest 32 only: clients that declare something new
     /// each time are not to fill the disk.
     pub async fn keep_discovery(&self, row: DiscoveryRow) -> Result<(), StoreError> {
         self.run(move |db| {

@@ -21,7 +21,8 @@ pub struct GuardError {
     source: io::Error,
 }
 
-/// A running guard, as its owner holds it.
+/// A running guard, as its owner holds it. It costs a process that waits; the daemon has one, and so has the example
+/// `chat`.
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
@@ -29,7 +30,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Starts `program args… OWNER`, which must end in [`run`].
+    /// Starts `program args… OWNER`, which must end in [`run`]: normally the own program, with an argument of its own.
     pub fn start(program: PathBuf, args: &[&str], owner: &Owner) -> Result<Self, GuardError> {
         #[expect(
             clippy::disallowed_methods,

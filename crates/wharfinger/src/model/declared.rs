@@ -46,7 +46,7 @@ const LARGEST: usize = 8 << 10;
 const KNOWN: [&str; 5] = ["roots", "sampling", "elicitation", "tasks", "extensions"];
 
 impl Declared {
-    /// A client with these roots.
+    /// A client with these roots, `file://` URIs, and no other capability.
     pub fn with_roots(roots: Vec<String>) -> Self {
         Self {
             capabilities: r#"{"roots":{}}"#.into(),

@@ -2,38 +2,39 @@
 
 use std::time::Duration;
 
-/// Every limit has a default and an option under `daemon` in `config.json`.
+/// Every limit has a default, given with each, and an option under `daemon` in `config.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest line a server may send, in bytes.
+    /// Longest line a server may send, in bytes: 64 MiB. A longer reply is an error of its call.
     pub line_bytes: usize,
-    /// Largest request body and line of a client, in bytes.
+    /// Largest request body and line of a client, in bytes: 64 MiB.
     pub body_bytes: usize,
-    /// Pages of one `tools/list` that are read.
+    /// Pages of one `tools/list` that are read: 1000.
     pub list_pages: usize,
-    /// Tools of one server that are kept.
+    /// Tools of one server that are kept: 10 000.
     pub tools: usize,
-    /// Lines of standard error kept for each server.
+    /// Lines of standard error kept for each server: 500.
     pub stderr_lines: usize,
-    /// Bytes of one line of standard error that are kept.
+    /// Bytes of one line of standard error that are kept: 8 KiB.
     pub stderr_line_bytes: usize,
-    /// Calls of one instance that may wait for their turn.
+    /// Calls of one instance that may wait for their turn: 256. One more is refused.
     pub queued_calls: usize,
-    /// Requests of one session that may run at once.
+    /// Requests of one session that may run at once: 256.
     pub session_requests: usize,
-    /// Sessions of one agent that may be open at once.
+    /// Sessions of one agent that may be open at once: 1000.
     pub sessions: usize,
-    /// How long a `tools/list` waits for servers that were never listed.
+    /// How long a `tools/list` waits for servers that were never listed: 10 s.
     pub list_wait: Duration,
-    /// How long a server's question waits for its client's answer, and an answer that asks for input for its client.
+    /// How long a server's question waits for its client's answer, and an answer that asks for input for its client:
+    /// 600 s.
     pub input_wait: Duration,
-    /// A session without a request or an open stream for this long is ended.
+    /// A session without a request or an open stream for this long is ended: 3600 s.
     pub session_idle: Duration,
-    /// After closing its input, how long a server may take to exit.
+    /// After closing its input, how long a server may take to exit: 5 s.
     pub exit_wait: Duration,
-    /// After SIGTERM, how long before SIGKILL.
+    /// After SIGTERM, how long before SIGKILL: 2 s.
     pub term_wait: Duration,
-    /// How long a server that does not answer `server/discover` is waited for before `initialize` is sent as well.
+    /// How long a server that does not answer `server/discover` is waited for before `initialize` is sent as well: 2 s.
     pub probe_wait: Duration,
 }
 

@@ -16,12 +16,16 @@ use super::Turn;
 /// Questions of one server that may be open at once.
 const MOST: usize = 64;
 
-/// A request of a server to its client. Dropped, it is answered with an error.
+/// A request of a server to its client: `elicitation/create`, `sampling/createMessage` or `roots/list`, if the session
+/// [declared](crate::model::Declared) that. Dropped, it is answered with an error.
+///
+/// It has no limit of its own, and the limit of its call does not run out while it is open: whoever answers decides how
+/// long people may take. While it is open, other calls of the server go on (V50).
 #[derive(Debug)]
 pub struct Asked {
     /// Its method.
     pub method: String,
-    /// Its params, as they came.
+    /// Its params, redacted.
     pub params: Option<Arc<RawValue>>,
     reply: Reply,
     open: Open,
