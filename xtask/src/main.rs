@@ -2,7 +2,7 @@
 //!
 //! - `cargo xtask test [-- ARGS]` sets up what the tests need, builds, and runs every test;
 //!   `ARGS` go to the test programs
-//! - `cargo xtask check` looks at formatting and lints
+//! - `cargo xtask check` looks at formatting, lints and documentation
 //! - `cargo xtask setup` only sets up
 //!
 //! The packages the tests run against are installed once, outside the clone, in
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Formatting and lints, as CI wants them.
+/// Formatting, lints and the documentation of what others may use, as CI wants them.
 fn check() -> Result<()> {
     let shell = Shell::new();
     shell.cargo(&["fmt", "--all", "--", "--check"])?;
@@ -61,7 +61,14 @@ fn check() -> Result<()> {
         "--",
         "-D",
         "warnings",
-    ])
+    ])?;
+    let mut words = vec!["doc", "--no-deps"];
+    for package in ["wharfinger", "wharfinger-wire", "wharfinger-daemon"] {
+        words.extend(["--package", package]);
+    }
+    Shell::new()
+        .with_variable("RUSTDOCFLAGS", "-D warnings".as_ref())
+        .cargo(&words)
 }
 
 fn test(arguments: &[&str]) -> Result<()> {
@@ -70,9 +77,9 @@ fn test(arguments: &[&str]) -> Result<()> {
         .with_path(&cache.programs())
         .with_variable(cache::VARIABLE, cache.folder().as_os_str());
     // Cargo builds the programs of a package only for that package's own tests; the other
-    // packages' tests start `wharf` and `fake-server` too. Bins and tests in one go, so that both
-    // commands see the same features and nothing is compiled twice.
-    shell.cargo(&["build", "--workspace", "--bins", "--tests"])?;
+    // packages' tests start `wharf` and `fake-server` too. All in one go, so that both commands see
+    // the same features and nothing is compiled twice.
+    shell.cargo(&["build", "--workspace", "--bins", "--tests", "--examples"])?;
     let mut words = vec!["test", "--workspace", "--no-fail-fast", "--"];
     words.extend(arguments);
     shell.cargo(&words)?;
