@@ -137,6 +137,12 @@ impl Daemon {
         self.session_of("default")
     }
 
+    /// Of a client that can do this.
+    pub(crate) fn session_as(&self, capabilities: &serde_json::Value) -> Session {
+        let endpoint = self.endpoint_of("default");
+        Session::open_as(&endpoint.url, &endpoint.token, capabilities)
+    }
+
     pub(crate) fn session_of(&self, agent: &str) -> Session {
         let endpoint = self.endpoint_of(agent);
         Session::open(&endpoint.url, &endpoint.token)

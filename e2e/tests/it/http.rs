@@ -137,6 +137,11 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn open(url: &str, token: &str) -> Self {
+        Self::open_as(url, token, &json!({}))
+    }
+
+    /// Of a client that can do this.
+    pub(crate) fn open_as(url: &str, token: &str, capabilities: &Value) -> Self {
         let mut session = Self {
             url: url.to_owned(),
             token: token.to_owned(),
@@ -146,7 +151,7 @@ impl Session {
         };
         let hello = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": capabilities,
             "clientInfo": {"name": "e2e", "version": "0"},
         });
         let (answer, result) = session.ask("initialize", &hello);

@@ -11,6 +11,7 @@
 
 mod clients;
 mod daemon;
+mod faithful;
 mod http;
 mod installed;
 mod orphans;

@@ -69,6 +69,9 @@ pub struct Claim {
     pub plain: bool,
 }
 
+/// Names that are remembered.
+const MOST: usize = 100_000;
+
 /// All names and URIs, and who has them.
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
@@ -98,6 +101,7 @@ impl Claims {
         names: impl IntoIterator<Item = &'a str>,
     ) -> Vec<Claim> {
         let mut new = vec![];
+        self.make_room();
         for name in names {
             let key = (kind, name.to_owned());
             match self.plain.get(&key) {
@@ -146,6 +150,20 @@ impl Claims {
         } else {
             name.to_owned()
         }
+    }
+
+    /// Servers may list other names each time, so names without a rival are let go when there are too many: whoever
+    /// lists them next has them.
+    fn make_room(&mut self) {
+        if self.plain.len() < MOST {
+            return;
+        }
+        let contested: HashSet<(Kind, String)> = self
+            .marked
+            .iter()
+            .map(|(kind, name, _)| (*kind, name.clone()))
+            .collect();
+        self.plain.retain(|key, _| contested.contains(key));
     }
 
     /// A server is no longer configured: what it had is free.
@@ -198,6 +216,25 @@ mod tests {
         let c = name("c");
         assert!(claims.claim(&c, Kind::Prompt, ["x"]).is_empty());
         assert_eq!(seen(&claims, &c), "x");
+    }
+
+    #[test]
+    fn names_without_end_do_not_fill_the_memory() {
+        let mut claims = Claims::default();
+        let (a, b) = (name("a"), name("b"));
+        drop(claims.claim(&a, Kind::Prompt, ["x"]));
+        drop(claims.claim(&b, Kind::Prompt, ["x"]));
+        for round in 0..3 {
+            let names: Vec<String> = (0..MOST).map(|n| format!("{round}-{n}")).collect();
+            drop(claims.claim(&a, Kind::Resource, names.iter().map(String::as_str)));
+        }
+        assert!(claims.plain.len() <= 2 * MOST, "{}", claims.plain.len());
+        assert_eq!(
+            claims.exposed(&b, Kind::Prompt, "x"),
+            "b/x",
+            "what clashed stays"
+        );
+        assert!(claims.claim(&a, Kind::Prompt, ["x"]).is_empty());
     }
 
     #[test]

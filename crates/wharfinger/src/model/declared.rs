@@ -88,6 +88,10 @@ impl Declared {
 
     /// The value of a capability.
     pub fn capability(&self, name: &str) -> Option<Value> {
+        // Asked with every call, and most of the time the answer is no.
+        if !self.capabilities.contains(name) {
+            return None;
+        }
         let all: Value = serde_json::from_str(&self.capabilities).ok()?;
         all.get(name).filter(|value| value.is_object()).cloned()
     }
