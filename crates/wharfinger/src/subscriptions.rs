@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::time::timeout;
 use wharfinger_wire::connection::Call;
 use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 use wharfinger_wire::message::{ErrorObject, RESOURCE_NOT_FOUND};
@@ -44,6 +46,9 @@ struct Listener {
     /// One of the streams of a client without sessions; 0 is the session itself.
     stream: u64,
 }
+
+/// How long a server may take to hear that nobody listens any more.
+const GOODBYE: Duration = Duration::from_secs(2);
 
 /// Numbers streams.
 static STREAMS: AtomicU64 = AtomicU64::new(1);
@@ -148,19 +153,23 @@ impl Session {
     /// One listener leaves one resource, or all; servers hear of it when nobody else listens.
     async fn leave(&self, listener: &Listener, uri: Option<&str>) {
         let mut over = vec![];
-        lock(&self.wharf.0.subscriptions).retain(|(_, own), subscription| {
+        lock(&self.wharf.0.subscriptions).retain(|key, subscription| {
             let meant = uri.is_none_or(|uri| subscription.exposed == uri);
             if meant && subscription.listeners.remove(listener) && subscription.listeners.is_empty()
             {
                 let keeps = std::mem::take(&mut subscription.keeps);
-                over.push((subscription.handle.clone(), own.clone(), keeps));
+                over.push((subscription.handle.clone(), key.clone(), keeps));
                 return false;
             }
             true
         });
-        for (handle, own, keeps) in over {
-            end(&handle, &own).await;
+        for (handle, key, keeps) in over {
+            end(&handle, &key.1).await;
             drop(keeps);
+            // Somebody may have joined meanwhile, and been heard before this one's goodbye.
+            if lock(&self.wharf.0.subscriptions).contains_key(&key) {
+                self.wharf.subscribe_again(&key.0);
+            }
         }
     }
 
@@ -206,8 +215,14 @@ async fn end(handle: &ServerHandle, own: &str) {
     let speaks = handle
         .description()
         .is_some_and(|description| !description.version.is_modern());
-    if speaks && let Err(error) = tell(handle, "resources/unsubscribe", own).await {
-        tracing::debug!("{error}");
+    if !speaks {
+        return;
+    }
+    // A session must not last because a server does not answer its goodbye.
+    match timeout(GOODBYE, tell(handle, "resources/unsubscribe", own)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => tracing::debug!("{error}"),
+        Err(_) => tracing::debug!("no answer to a goodbye"),
     }
 }
 
