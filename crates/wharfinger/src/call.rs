@@ -146,13 +146,14 @@ impl Session {
         call: ToolCall<'_>,
         mut notes: impl FnMut(CallNote) + Send,
     ) -> Result<Raw, Refusal> {
+        // First, so that what stops the session's calls stops this one.
+        let stopping = self.state.stopping();
         if self.is_over() {
             return Err(Refusal::Unavailable("this session is over".into()));
         }
         let config = self.wharf.config();
         let (entry, tool) = self.find(&config, call.target)?;
         let started = Instant::now();
-        let stopping = self.state.stopping();
         let calling = self.call_tool(entry, &tool, call, &mut notes);
         let reply = match stopping.run_until_cancelled(calling).await {
             Some(reply) => reply,
@@ -369,8 +370,12 @@ fn with_state_of(result: &RawValue, clean: Raw) -> Raw {
         return clean;
     }
     let original = Object::from_raw(result).unwrap_or_default();
-    let (Some(state), Ok(mut object)) = (original.get("requestState"), Object::from_raw(&clean))
-    else {
+    let asks = original.text("resultType").as_deref() == Some("input_required");
+    let state = original.text("requestState").is_some();
+    let (Some(state), Ok(mut object)) = (
+        original.get("requestState").filter(|_| asks && state),
+        Object::from_raw(&clean),
+    ) else {
         return clean;
     };
     object.set("requestState", state.to_owned());

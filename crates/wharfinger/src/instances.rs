@@ -15,10 +15,11 @@ use crate::call::CallNote;
 use crate::catalog::Offers;
 use crate::discover::{Found, key, spec};
 use crate::journal::EventKind;
-use crate::model::{AgentName, Declared, Roots, Scope, ServerEntry, ServerName, SessionId, Status};
+use crate::model::{AgentName, Declared, Roots, Scope, ServerEntry, ServerName, Status};
 use crate::refresh::Update;
 use crate::servers::{Asked, Audience, Note, ServerHandle};
 use crate::session::SessionState;
+use crate::tasks;
 use crate::wharf::{Inner, Wharf, lock};
 
 /// All instances of an owner.
@@ -30,7 +31,8 @@ pub(crate) struct Place {
     pub(crate) agent: AgentName,
     pub(crate) server: ServerName,
     declared: Declared,
-    session: Option<SessionId>,
+    /// By its serial, where it is one session's own.
+    session: Option<u64>,
 }
 
 impl Place {
@@ -44,7 +46,7 @@ impl Place {
         Self {
             agent: session.agent.clone(),
             server: entry.name.clone(),
-            session: alone.then(|| session.id.clone()),
+            session: alone.then_some(session.serial),
             declared,
         }
     }
@@ -56,7 +58,7 @@ pub(crate) struct Instance {
     /// The entry it was made from; a running one keeps it until it stops (C26).
     entry: ServerEntry,
     /// When the last of them ends, the instance stops (V60).
-    users: HashSet<SessionId>,
+    users: HashSet<u64>,
     /// What this one was last seen to offer beside tools.
     offers: Option<Arc<Offers>>,
 }
@@ -78,9 +80,7 @@ impl Wharf {
                 Status::NotStarted | Status::Failed { .. } | Status::Disabled => false,
             };
             if running || same(&instance.entry, entry) {
-                if !instance.users.contains(&session.id) {
-                    instance.users.insert(session.id.clone());
-                }
+                instance.users.insert(session.serial);
                 return Some(instance.handle.clone());
             }
         }
@@ -100,7 +100,7 @@ impl Wharf {
             .remove(&place)
             .map(|old| old.users)
             .unwrap_or_default();
-        users.insert(session.id.clone());
+        users.insert(session.serial);
         let instance = Instance {
             handle: handle.clone(),
             entry: entry.clone(),
@@ -121,6 +121,12 @@ impl Wharf {
         let instance = instances.get(&Place::of(session, entry))?;
         let runs = matches!(instance.handle.status(), Status::Running { .. });
         runs.then(|| (instance.handle.clone(), instance.offers.clone()))
+    }
+
+    /// The instance at a place, as it is now.
+    pub(crate) fn at(&self, place: &Place) -> Option<ServerHandle> {
+        let instances = lock(&self.0.instances);
+        instances.get(place).map(|instance| instance.handle.clone())
     }
 
     /// What a session's instance was last seen to offer.
@@ -158,25 +164,25 @@ impl Wharf {
     }
 
     /// Instances that a session has used.
-    pub(crate) fn used_by(&self, session: &SessionId) -> Vec<ServerHandle> {
+    pub(crate) fn used_by(&self, session: &SessionState) -> Vec<ServerHandle> {
         let instances = lock(&self.0.instances);
         let used = instances
             .values()
-            .filter(|instance| instance.users.contains(session));
+            .filter(|instance| instance.users.contains(&session.serial));
         used.map(|instance| instance.handle.clone()).collect()
     }
 
     /// A session is over: its instances that nobody else uses stop; waits for that. Sessions that never end do not
     /// count, but for their calls in flight.
-    pub(crate) async fn release(&self, session: &SessionId) {
-        let lasting: HashSet<SessionId> = {
+    pub(crate) async fn release(&self, session: &SessionState) {
+        let lasting: HashSet<u64> = {
             let sessions = lock(&self.0.sessions);
             let lasting = sessions.values().filter(|state| state.lasting);
-            lasting.map(|state| state.id.clone()).collect()
+            lasting.map(|state| state.serial).collect()
         };
         let mut unused = vec![];
         lock(&self.0.instances).retain(|_, instance| {
-            let used = instance.users.remove(session);
+            let used = instance.users.remove(&session.serial);
             let others = instance.users.iter().any(|user| !lasting.contains(user));
             let last = used && !others && !instance.handle.is_busy();
             if last {
@@ -329,7 +335,7 @@ impl Audience for Ear {
         }
         let mut sessions = self.sessions(&wharf);
         // A task is its session's own business, whoever else uses the server.
-        if let Some(owner) = wharf.owner_of_task(&self.place.server, asked.params.as_deref()) {
+        if let Some((owner, _)) = wharf.owner_of_task(&self.place, asked.params.as_deref()) {
             sessions.retain(|session| owner.is(session));
         }
         let about = sessions
@@ -370,8 +376,15 @@ impl Ear {
                 }
             }
             "notifications/tasks/status" | "notifications/tasks" => {
-                let owner = wharf.owner_of_task(server, params);
-                sessions.retain(|session| owner.as_ref().is_some_and(|owner| owner.is(session)));
+                let Some((owner, exposed)) = wharf.owner_of_task(&self.place, params) else {
+                    return;
+                };
+                sessions.retain(|session| owner.is(session));
+                let named = params.and_then(|params| tasks::with_id(params, &exposed));
+                for session in sessions {
+                    session.notice(wharf, server, method, named.as_deref().or(params));
+                }
+                return;
             }
             _ => {}
         }
@@ -382,17 +395,17 @@ impl Ear {
     }
 
     fn sessions(&self, wharf: &Wharf) -> Vec<Arc<SessionState>> {
-        let users: Vec<SessionId> = {
+        let users: HashSet<u64> = {
             let instances = lock(&wharf.0.instances);
             let instance = instances.get(&self.place);
             instance
-                .map(|instance| instance.users.iter().cloned().collect())
+                .map(|instance| instance.users.clone())
                 .unwrap_or_default()
         };
         let sessions = lock(&wharf.0.sessions);
-        users
-            .iter()
-            .filter_map(|user| sessions.get(user).cloned())
-            .collect()
+        let own = sessions
+            .values()
+            .filter(|state| users.contains(&state.serial));
+        own.cloned().collect()
     }
 }

@@ -182,10 +182,11 @@ impl Session {
         request: Request<'_>,
         mut notes: impl FnMut(CallNote) + Send,
     ) -> Result<Raw, Refusal> {
+        // First, so that what stops the session's calls stops this one.
+        let stopping = self.state.stopping();
         if self.is_over() {
             return Err(Refusal::Unavailable("this session is over".into()));
         }
-        let stopping = self.state.stopping();
         let asking = self.route(request, &mut notes);
         match stopping.run_until_cancelled(asking).await {
             Some(reply) => reply,

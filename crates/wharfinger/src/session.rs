@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::json::{Object, raw};
 use wharfinger_wire::server::{LOG_LEVELS, is_logged_at, log_rank};
@@ -72,6 +72,8 @@ pub struct Session {
 
 pub(crate) struct SessionState {
     pub(crate) id: SessionId,
+    /// Its own among all that ever were: an id may come again.
+    pub(crate) serial: u64,
     pub(crate) agent: AgentName,
     pub(crate) declared: Declared,
     pub(crate) reserved: Arc<[String]>,
@@ -85,6 +87,8 @@ pub(crate) struct SessionState {
     calls: Mutex<Vec<InFlight>>,
     /// When a call of it last ended.
     used: Mutex<Instant>,
+    /// Told when no call of it is in flight.
+    none: Notify,
     /// Whoever answers what servers ask between calls.
     asks: Mutex<Option<mpsc::Sender<Asked>>>,
     /// Told when the calls in flight are to stop.
@@ -136,6 +140,9 @@ pub(crate) struct About {
     pub(crate) turn: Option<Turn>,
 }
 
+/// Numbers sessions.
+static SERIALS: AtomicU64 = AtomicU64::new(0);
+
 /// Numbers calls in the order they begin, over all sessions.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
@@ -147,6 +154,7 @@ impl Wharf {
             .or_insert_with(|| {
                 Arc::new(SessionState {
                     id: options.id,
+                    serial: SERIALS.fetch_add(1, Ordering::Relaxed),
                     agent: options.agent,
                     declared: options.declared,
                     reserved: options.reserved.into(),
@@ -156,6 +164,7 @@ impl Wharf {
                     notes: broadcast::Sender::new(256),
                     calls: Mutex::default(),
                     used: Mutex::new(Instant::now()),
+                    none: Notify::new(),
                     asks: Mutex::default(),
                     stopping: Mutex::default(),
                     directory: Mutex::default(),
@@ -223,7 +232,7 @@ impl Session {
 
     /// Its client's roots are others now: the servers that ask the client for them (`"roots": "client"`) are told.
     pub fn roots_changed(&self) {
-        for handle in self.wharf.used_by(&self.state.id) {
+        for handle in self.wharf.used_by(&self.state) {
             if handle.spec().roots.is_none() {
                 handle.notify("notifications/roots/list_changed", None);
             }
@@ -305,7 +314,7 @@ impl Session {
 
     /// Servers that it has used and that run for it.
     pub fn servers_in_use(&self) -> Vec<ServerName> {
-        let used = self.wharf.used_by(&self.state.id);
+        let used = self.wharf.used_by(&self.state);
         let running = used
             .iter()
             .filter(|handle| matches!(handle.status(), Status::Running { .. }));
@@ -337,7 +346,7 @@ impl Session {
             return false;
         };
         *lock(&self.state.log_level) = Some(rank);
-        for handle in self.wharf.used_by(&self.state.id) {
+        for handle in self.wharf.used_by(&self.state) {
             let session = self.clone();
             self.wharf.0.context.tasks.spawn(async move {
                 session.pass_log_level(&handle).await;
@@ -443,14 +452,35 @@ impl Session {
     pub async fn end(&self) {
         self.state.over.cancel();
         self.stop_calls();
-        lock(&self.wharf.0.sessions).remove(&self.state.id);
+        {
+            let mut sessions = lock(&self.wharf.0.sessions);
+            let own = |state: &Arc<SessionState>| Arc::ptr_eq(state, &self.state);
+            if sessions.get(&self.state.id).is_some_and(own) {
+                sessions.remove(&self.state.id);
+            }
+        }
         self.wharf.forget_tasks(&self.state);
         self.unsubscribe_all().await;
-        self.wharf.release(&self.state.id).await;
+        // What was stopped is gone in a moment, and keeps its servers busy until then.
+        tokio::time::timeout(Duration::from_secs(1), self.state.settled())
+            .await
+            .ok();
+        self.wharf.release(&self.state).await;
     }
 }
 
 impl SessionState {
+    /// Waits until no call of it is in flight.
+    async fn settled(&self) {
+        loop {
+            let none = self.none.notified();
+            if lock(&self.calls).is_empty() {
+                return;
+            }
+            none.await;
+        }
+    }
+
     /// Tells whoever listens between calls.
     pub(crate) fn tell(&self, note: SessionNote) {
         self.notes.send(note).ok();
@@ -567,6 +597,10 @@ pub(crate) struct CallGuard {
 impl Drop for CallGuard {
     fn drop(&mut self) {
         *lock(&self.session.used) = Instant::now();
-        lock(&self.session.calls).retain(|call| call.number != self.number);
+        let mut calls = lock(&self.session.calls);
+        calls.retain(|call| call.number != self.number);
+        if calls.is_empty() {
+            self.session.none.notify_waiters();
+        }
     }
 }

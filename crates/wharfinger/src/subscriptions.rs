@@ -13,9 +13,8 @@ use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 use wharfinger_wire::message::{ErrorObject, RESOURCE_NOT_FOUND};
 
 use crate::call::Refusal;
-use crate::catalog;
+use crate::catalog::{self, Kind};
 use crate::instances::Place;
-use crate::model::SessionId;
 use crate::servers::{CallError, Hold, Outgoing, Patience, ServerHandle};
 use crate::session::{Session, SessionNote, SessionState};
 use crate::wharf::{Wharf, lock};
@@ -42,7 +41,8 @@ struct Keeps {
 /// Who wants to hear.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Listener {
-    session: SessionId,
+    /// By its serial.
+    session: u64,
     /// One of the streams of a client without sessions; 0 is the session itself.
     stream: u64,
 }
@@ -80,16 +80,17 @@ impl Session {
     /// This session wants to hear when a resource changes; its server is started for that, and kept running.
     pub(crate) async fn subscribe(&self, uri: &str) -> Result<Raw, Refusal> {
         let listener = Listener {
-            session: self.state.id.clone(),
+            session: self.state.serial,
             stream: 0,
         };
-        self.join(listener, uri).await
+        let place = self.place_of(uri).await;
+        self.join(listener, uri, place).await
     }
 
     /// It no longer does.
     pub(crate) async fn unsubscribe(&self, uri: &str) -> Result<Raw, Refusal> {
         let listener = Listener {
-            session: self.state.id.clone(),
+            session: self.state.serial,
             stream: 0,
         };
         self.leave(&listener, Some(uri)).await;
@@ -100,7 +101,7 @@ impl Session {
     /// [`SessionNote`]s. Those that can't be subscribed to are not among its URIs.
     pub async fn watch(&self, uris: &[String]) -> Watch {
         let listener = Listener {
-            session: self.state.id.clone(),
+            session: self.state.serial,
             stream: STREAMS.fetch_add(1, Ordering::Relaxed),
         };
         let mut watch = Watch {
@@ -108,8 +109,13 @@ impl Session {
             listener: listener.clone(),
             uris: vec![],
         };
+        // Once, however many there are that nobody lists.
+        if !self.knows_all() {
+            drop(self.list(Kind::Resource).await);
+        }
         for uri in uris {
-            match self.join(listener.clone(), uri).await {
+            let place = self.directory().resource(uri);
+            match self.join(listener.clone(), uri, place).await {
                 Ok(_) => watch.uris.push(uri.clone()),
                 Err(refusal) => tracing::debug!("no subscription: {refusal}"),
             }
@@ -117,8 +123,13 @@ impl Session {
         watch
     }
 
-    async fn join(&self, listener: Listener, uri: &str) -> Result<Raw, Refusal> {
-        let catalog::Place::Known(server, own) = self.place_of(uri).await else {
+    async fn join(
+        &self,
+        listener: Listener,
+        uri: &str,
+        place: catalog::Place,
+    ) -> Result<Raw, Refusal> {
+        let catalog::Place::Known(server, own) = place else {
             return Err(unknown(uri));
         };
         let entry = self.entry(&server)?;
@@ -168,7 +179,7 @@ impl Session {
             drop(keeps);
             // Somebody may have joined meanwhile, and been heard before this one's goodbye.
             if lock(&self.wharf.0.subscriptions).contains_key(&key) {
-                self.wharf.subscribe_again(&key.0);
+                self.wharf.renew(key).await;
             }
         }
     }
@@ -180,7 +191,7 @@ impl Session {
             let all = subscriptions
                 .values()
                 .flat_map(|subscription| &subscription.listeners);
-            all.filter(|listener| listener.session == self.state.id)
+            all.filter(|listener| listener.session == self.state.serial)
                 .cloned()
                 .collect()
         };
@@ -241,29 +252,36 @@ async fn tell(handle: &ServerHandle, method: &str, own: &str) -> Result<Raw, Cal
 impl Wharf {
     /// A server that runs again is asked again for what is still wanted.
     pub(crate) fn subscribe_again(&self, place: &Place) {
-        let wanted: Vec<(String, ServerHandle)> = {
+        let wanted: Vec<(Place, String)> = {
             let subscriptions = lock(&self.0.subscriptions);
-            let own = subscriptions.iter().filter(|((at, _), _)| at == place);
-            own.map(|((_, uri), subscription)| (uri.clone(), subscription.handle.clone()))
-                .collect()
+            let own = subscriptions.keys().filter(|(at, _)| at == place);
+            own.cloned().collect()
         };
         if wanted.is_empty() {
             return;
         }
-        let (wharf, place) = (self.clone(), place.clone());
+        let wharf = self.clone();
         self.0.context.tasks.spawn(async move {
-            for (own, handle) in wanted {
-                match begin(&handle, &own).await {
-                    Ok((_, keeps)) => {
-                        let key = (place.clone(), own);
-                        if let Some(known) = lock(&wharf.0.subscriptions).get_mut(&key) {
-                            known.keeps = keeps;
-                        }
-                    }
-                    Err(error) => tracing::debug!("no subscription: {error}"),
-                }
+            for key in wanted {
+                wharf.renew(key).await;
             }
         });
+    }
+
+    /// Asks for one resource again, of the instance that is there now.
+    async fn renew(&self, key: (Place, String)) {
+        let Some(handle) = self.at(&key.0) else {
+            return;
+        };
+        match begin(&handle, &key.1).await {
+            Ok((_, keeps)) => {
+                if let Some(known) = lock(&self.0.subscriptions).get_mut(&key) {
+                    known.handle = handle;
+                    known.keeps = keeps;
+                }
+            }
+            Err(error) => tracing::debug!("no subscription: {error}"),
+        }
     }
 
     /// A resource changed: those who want to hear of it do, by the URI they know. It may be a part of the one that they
@@ -279,22 +297,23 @@ impl Wharf {
         let Some(own) = object.text("uri").map(std::borrow::Cow::into_owned) else {
             return;
         };
-        let mut told: HashMap<SessionId, String> = HashMap::new();
+        let mut told: HashMap<u64, String> = HashMap::new();
         {
             let subscriptions = lock(&self.0.subscriptions);
             for ((at, uri), subscription) in subscriptions.iter() {
-                let Some(rest) = own.strip_prefix(uri.as_str()).filter(|_| at == place) else {
+                if at != place || !catalog::covers(uri, &own) {
                     continue;
-                };
+                }
+                let rest = &own[uri.len()..];
                 for listener in &subscription.listeners {
                     let exposed = format!("{}{rest}", subscription.exposed);
-                    told.insert(listener.session.clone(), exposed);
+                    told.insert(listener.session, exposed);
                 }
             }
         }
         drop(object.remove("_meta"));
         for session in sessions {
-            if let Some(exposed) = told.get(&session.id) {
+            if let Some(exposed) = told.get(&session.serial) {
                 object.set("uri", raw(exposed));
                 let params = object.to_raw();
                 let clean = self.redactor().json(&params).unwrap_or(params);

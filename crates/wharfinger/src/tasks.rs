@@ -11,7 +11,8 @@ use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::{ErrorObject, INVALID_PARAMS};
 
 use crate::call::{CallNote, Refusal, with_member};
-use crate::model::{AgentName, ServerName, SessionId};
+use crate::instances::Place;
+use crate::model::{AgentName, ServerName};
 use crate::request::{Request, outgoing};
 use crate::servers::{Hold, Lists, Patience, ServerHandle};
 use crate::session::{Session, SessionState};
@@ -23,7 +24,8 @@ pub(crate) type Tasks = HashMap<(Owner, String), Task>;
 /// Whose a task is: its session's, or its agent's where clients have no session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    Session(SessionId),
+    /// By its serial.
+    Session(u64),
     Agent(AgentName),
 }
 
@@ -32,7 +34,7 @@ impl Owner {
         if session.lasting {
             Self::Agent(session.agent.clone())
         } else {
-            Self::Session(session.id.clone())
+            Self::Session(session.serial)
         }
     }
 
@@ -93,7 +95,7 @@ fn is_over(result: &RawValue) -> bool {
 }
 
 /// A result with another task id, wherever it names its own.
-fn with_id(result: &RawValue, exposed: &str) -> Option<Raw> {
+pub(crate) fn with_id(result: &RawValue, exposed: &str) -> Option<Raw> {
     let mut object = Object::from_raw(result).ok()?;
     if object.contains("taskId") {
         object.set("taskId", raw(exposed));
@@ -125,15 +127,16 @@ impl Session {
         let owner = Owner::of(&self.state);
         let exposed = {
             let mut tasks = lock(&self.wharf.0.tasks);
-            let other = |id: &str| {
-                let known = tasks.get(&(owner.clone(), id.to_owned()));
-                known.is_some_and(|task| task.server != *server)
+            let is_free = |id: &String| {
+                let known = tasks.get(&(owner.clone(), id.clone()));
+                known.is_none_or(|task| task.handle.is(handle) && task.own == own)
             };
-            let exposed = if other(&own) {
-                format!("{server}/{own}")
-            } else {
-                own.clone()
-            };
+            let more = (2..).map(|n| format!("{server}/{own}/{n}"));
+            let exposed = [own.clone(), format!("{server}/{own}")]
+                .into_iter()
+                .chain(more)
+                .find(is_free)
+                .expect("there are numbers without end");
             let mine = tasks.iter().filter(|((whose, _), _)| *whose == owner);
             if mine.clone().count() >= MOST {
                 let oldest = mine.min_by_key(|(_, task)| task.begun);
@@ -223,7 +226,6 @@ impl Session {
         let mut asked: Vec<ServerHandle> = vec![];
         let mut all: Vec<Raw> = vec![];
         for (_, _, handle) in &mine {
-            let name = &handle.spec().name;
             if asked.iter().any(|known| known.is(handle)) {
                 continue;
             }
@@ -235,7 +237,7 @@ impl Session {
                 let own = own.and_then(|task| Some(task.text("taskId")?.into_owned()));
                 let ours = mine
                     .iter()
-                    .find(|(_, id, of)| of.spec().name == *name && Some(id) == own.as_ref());
+                    .find(|(_, id, of)| of.is(handle) && Some(id) == own.as_ref());
                 if let Some((exposed, ..)) = ours {
                     let clean = self.wharf.redactor().json(&task).unwrap_or(task);
                     all.push(with_id(&clean, exposed).unwrap_or(clean));
@@ -261,12 +263,12 @@ fn let_go(tasks: &mut Tasks, key: &(Owner, String)) {
 }
 
 impl Wharf {
-    /// Whose task a message of a server is about, if it is about one.
+    /// Whose task a message of an instance is about, if it is about one, and what its owner calls it.
     pub(crate) fn owner_of_task(
         &self,
-        server: &ServerName,
+        place: &Place,
         params: Option<&RawValue>,
-    ) -> Option<Owner> {
+    ) -> Option<(Owner, String)> {
         let params = params.filter(|raw| raw.get().contains("\"taskId\""))?;
         let object = Object::from_raw(params).ok()?;
         let related = object.object("_meta").and_then(|meta| {
@@ -275,11 +277,12 @@ impl Wharf {
         });
         let named = || object.text("taskId").map(std::borrow::Cow::into_owned);
         let own = related.or_else(named)?;
+        let handle = self.at(place)?;
         let tasks = lock(&self.0.tasks);
         let found = tasks
             .iter()
-            .find(|(_, task)| task.server == *server && task.own == own);
-        found.map(|((owner, _), _)| owner.clone())
+            .find(|(_, task)| task.own == own && task.handle.is(&handle));
+        found.map(|(key, _)| key.clone())
     }
 
     /// A session is over, and its tasks with it.

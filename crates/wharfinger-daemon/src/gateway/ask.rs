@@ -116,6 +116,12 @@ impl Client {
         }
     }
 
+    /// It can answer nothing any more: whoever waits for an answer is told so.
+    pub(super) fn answers_no_more(&self) {
+        let open = std::mem::take(&mut *self.questions.open());
+        drop(open);
+    }
+
     /// The client tells how far it is with a question.
     pub(super) fn progressed(&self, params: &RawValue) {
         let object = Object::from_raw(params).unwrap_or_default();

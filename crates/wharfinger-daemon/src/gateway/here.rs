@@ -74,13 +74,19 @@ impl Told {
 /// Work that goes on in a task when nobody waits for it any more.
 struct GoesOn<'a> {
     tasks: &'a TaskTracker,
+    told: Arc<Told>,
     work: Option<Work>,
     lasting: bool,
 }
 
 impl Drop for GoesOn<'_> {
     fn drop(&mut self) {
-        if let Some(work) = self.work.take().filter(|_| self.lasting) {
+        let Some(work) = self.work.take() else {
+            return;
+        };
+        // Nobody reads any more, which who asks the client something must know.
+        self.told.stream(mpsc::channel(1).0);
+        if self.lasting {
             self.tasks.spawn(work);
         }
     }
@@ -100,6 +106,7 @@ pub(super) async fn respond(
 ) -> Response {
     let mut goes_on = GoesOn {
         tasks,
+        told: told.clone(),
         work: Some(work),
         lasting,
     };

@@ -1,6 +1,5 @@
 //! `subscriptions/listen`: how clients of the stateless era hear of changes.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
@@ -10,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use wharfinger::SessionNote;
-use wharfinger::catalog::Kind;
+use wharfinger::catalog::{Kind, covers};
 use wharfinger_wire::json::{Object, Raw, array, empty_object, raw, string};
 use wharfinger_wire::message::{self, ErrorObject, INVALID_PARAMS, Id};
 
@@ -33,8 +32,6 @@ struct Wanted {
     resources: bool,
     /// Each by its URI.
     updates: Vec<String>,
-    /// Tasks, each by its id (the tasks extension).
-    tasks: Vec<String>,
 }
 
 /// Reads the filter; an error when the question is none.
@@ -67,7 +64,6 @@ fn wanted(params: Option<&RawValue>) -> Result<Wanted, ErrorObject> {
         prompts: on("promptsListChanged"),
         resources: on("resourcesListChanged"),
         updates: texts("resourceSubscriptions")?,
-        tasks: texts("taskIds")?,
     })
 }
 
@@ -151,14 +147,10 @@ async fn subscription(client: &Client, id: &Id, wanted: Wanted, out: &Out) {
     if !watch.uris.is_empty() {
         honoured["resourceSubscriptions"] = json!(watch.uris);
     }
-    if !wanted.tasks.is_empty() {
-        honoured["taskIds"] = json!(wanted.tasks);
-    }
     tell(
         "notifications/subscriptions/acknowledged",
         raw(&json!({ "notifications": honoured })),
     );
-    let tasks: HashSet<&str> = wanted.tasks.iter().map(String::as_str).collect();
     // What the client has at this moment, it has asked for or will ask for.
     let mut known = client.list(&session.known_tools());
     let mut directory = session.directory();
@@ -196,13 +188,9 @@ async fn subscription(client: &Client, id: &Id, wanted: Wanted, out: &Out) {
         let passes = match method.as_str() {
             "notifications/prompts/list_changed" => wanted.prompts,
             "notifications/resources/list_changed" => wanted.resources,
-            "notifications/resources/updated" => about.text("uri").is_some_and(|uri| {
-                watch
-                    .uris
-                    .iter()
-                    .any(|asked| uri.starts_with(asked.as_str()))
-            }),
-            "notifications/tasks" => about.text("taskId").is_some_and(|id| tasks.contains(&*id)),
+            "notifications/resources/updated" => about
+                .text("uri")
+                .is_some_and(|uri| watch.uris.iter().any(|asked| covers(asked, &uri))),
             _ => false,
         };
         if passes {

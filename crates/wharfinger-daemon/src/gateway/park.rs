@@ -2,7 +2,8 @@
 //! is answered `input_required`, and the call goes on when that client comes back.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde_json::json;
@@ -25,9 +26,59 @@ pub(super) enum Happening {
     Over(Result<Raw, Refusal>),
 }
 
+/// Notes that wait while nobody listens; the rest is lost, but for questions and the end.
+const WAITING: usize = 1024;
+
+/// The way from a call that runs to whoever listens to it.
+pub(super) fn happenings() -> (Happened, Happenings) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let happened = Happened {
+        sender,
+        waiting: waiting.clone(),
+    };
+    (happened, Happenings { receiver, waiting })
+}
+
+pub(super) struct Happened {
+    sender: mpsc::UnboundedSender<Happening>,
+    waiting: Arc<AtomicUsize>,
+}
+
+pub(super) struct Happenings {
+    receiver: mpsc::UnboundedReceiver<Happening>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Happened {
+    pub(super) fn note(&self, note: CallNote) {
+        // There are no more questions than a server may ask at once.
+        let asks = matches!(note, CallNote::Asked(_));
+        if !asks && self.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            return;
+        }
+        self.sender.send(Happening::Note(note)).ok();
+    }
+
+    pub(super) fn over(&self, reply: Result<Raw, Refusal>) {
+        self.sender.send(Happening::Over(reply)).ok();
+    }
+}
+
+impl Happenings {
+    fn taken(&self, happening: &Happening) {
+        let note =
+            matches!(happening, Happening::Note(note) if !matches!(note, CallNote::Asked(_)));
+        if note {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
 /// A call that runs, whoever listens to it at this moment. Dropped, it is cancelled at its server.
 pub(super) struct Call {
-    pub(super) happenings: mpsc::UnboundedReceiver<Happening>,
+    happenings: Happenings,
     /// What its server wants to know, under the names that its client was told.
     open: Questions,
     asked: usize,
@@ -49,7 +100,7 @@ impl Drop for Call {
 
 impl Call {
     pub(super) fn new(
-        happenings: mpsc::UnboundedReceiver<Happening>,
+        happenings: Happenings,
         left: oneshot::Sender<Questions>,
         running: DropGuard,
     ) -> Self {
@@ -60,6 +111,22 @@ impl Call {
             left: Some(left),
             _running: running,
         }
+    }
+
+    /// What happens next; that it was stopped, if nothing does.
+    pub(super) async fn next(&mut self) -> Option<Happening> {
+        let next = self.happenings.receiver.recv().await;
+        let stopped = || Happening::Over(Err(Refusal::Unavailable("the call was stopped".into())));
+        let next = next.unwrap_or_else(stopped);
+        self.happenings.taken(&next);
+        Some(next)
+    }
+
+    /// What has happened already.
+    pub(super) fn next_now(&mut self) -> Option<Happening> {
+        let next = self.happenings.receiver.try_recv().ok()?;
+        self.happenings.taken(&next);
+        Some(next)
     }
 
     /// Its server asks something.

@@ -151,6 +151,7 @@ async fn serve(
     } = pump;
     input_over.cancel();
     for client in client.into_iter().chain(variants) {
+        client.answers_no_more();
         tokio::select! {
             () = client.idle() => {}
             () = out.closed() => {}

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use wharfinger::servers::allowed;
 use wharfinger::{CallNote, Refusal, Request, Session, Target, ToolCall};
@@ -15,7 +15,7 @@ use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
 use wharfinger_wire::server::RequestMeta;
 
 use super::answer::{Question, changed};
-use super::park::{Call, Happening, Parking, not_declared};
+use super::park::{Call, Happening, Parking, happenings, not_declared};
 
 /// How often a server may ask for more before its call is given up.
 const ROUNDS: usize = 10;
@@ -174,17 +174,17 @@ impl Question<'_> {
 
     /// Starts a call on a task of its own, so that it outlives the request.
     fn start(&self, params: &RawValue) -> Call {
-        let (happened, happenings) = mpsc::unbounded_channel();
+        let (happened, happenings) = happenings();
         let (leave, left) = oneshot::channel();
         let running = CancellationToken::new();
         let ended = running.clone();
         let session = self.client.session().clone();
         let (method, params, meta) = (self.method.to_owned(), params.to_owned(), self.meta.clone());
         self.daemon.tasks.spawn(async move {
-            let note = |note| drop(happened.send(Happening::Note(note)));
+            let note = |note| happened.note(note);
             let calling = send(&session, &method, &params, &meta, note);
             match running.run_until_cancelled(calling).await {
-                Some(reply) => drop(happened.send(Happening::Over(reply))),
+                Some(reply) => happened.over(reply),
                 // Cancelled by now.
                 None => drop(left.await),
             }
@@ -196,21 +196,19 @@ impl Question<'_> {
     async fn follow(&self, mut call: Call, bound: &str) -> Followed {
         // What it still wants to know is asked again.
         while !call.waits() {
-            match call.happenings.recv().await {
-                Some(Happening::Note(CallNote::Asked(asked))) => {
-                    call.asks(asked);
-                    while let Ok(Happening::Note(CallNote::Asked(more))) =
-                        call.happenings.try_recv()
-                    {
-                        call.asks(more);
+            let mut next = call.next().await;
+            // What has happened already belongs to this round.
+            while let Some(happening) = next {
+                match happening {
+                    Happening::Note(CallNote::Asked(asked)) if is_input(&asked.method) => {
+                        call.asks(asked);
                     }
+                    // Nothing that this client could be asked; dropped, it is answered with an error.
+                    Happening::Note(CallNote::Asked(_)) => {}
+                    Happening::Note(note) => self.tell(note),
+                    Happening::Over(reply) => return Followed::Over(reply),
                 }
-                Some(Happening::Note(note)) => self.tell(note),
-                Some(Happening::Over(reply)) => return Followed::Over(reply),
-                None => {
-                    let stopped = Refusal::Unavailable("the call was stopped".into());
-                    return Followed::Over(Err(stopped));
-                }
+                next = call.next_now();
             }
         }
         let limits = self.client.session().wharf().limits();

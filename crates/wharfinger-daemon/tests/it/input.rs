@@ -446,3 +446,76 @@ async fn answers_that_nobody_asked_for_do_not_reach_a_server() {
     );
     dock.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v64_people_may_take_longer_than_a_call() {
+    let entry = fake(
+        &["ask=elicitation/create"],
+        json!({ "callTimeoutSeconds": 0.2 }),
+    );
+    let dock = Dock::new(json!({ "a": entry })).await;
+    let caller = dock
+        .handshake_as(LATEST, json!({ "elicitation": {} }))
+        .await;
+    let mut stream = work(&caller, 1).await;
+    let asked = stream.message().await.unwrap();
+    // Twice its limit, and it still waits.
+    let later = tokio::time::Instant::now() + std::time::Duration::from_millis(500);
+    while tokio::time::Instant::now() < later {
+        let path = format!("/api/agents/default/sessions/{}", caller.session);
+        assert_eq!(dock.get(&path).await["calls"], 1);
+    }
+    caller.answer(&asked, &json!({ "action": "accept" })).await;
+    assert_eq!(
+        told(&stream.message().await.unwrap()),
+        json!({ "action": "accept" })
+    );
+    dock.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_hangs_up_is_not_asked() {
+    let home = Home::new();
+    let (record, gate) = (
+        mode(&home, "record", "lines"),
+        mode(&home, "wait-for", "gate"),
+    );
+    // It asks first, and is held after that: the question finds nobody.
+    let entry = fake(
+        &["slow-init=0.5", "ask=elicitation/create", &record, &gate],
+        json!({}),
+    );
+    home.write_settings(&json!({ "mcpServers": { "a": entry } }));
+    home.write("gate", "");
+    let dock = Dock::at(home).await;
+    let caller = dock
+        .handshake_as(LATEST, json!({ "elicitation": {} }))
+        .await;
+    caller.names().await;
+    let mut hung_up = Box::pin(work(&caller, 1));
+    let path = format!("/api/agents/default/sessions/{}", caller.session);
+    tokio::select! {
+        _ = &mut hung_up => panic!("its server is not even there"),
+        () = async {
+            while dock.get(&path).await["calls"] != 1 {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        } => {}
+    }
+    drop(hung_up);
+    // It ends on its own: the server is told that nobody answers.
+    let over = async {
+        while dock.get(&path).await["calls"] != 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    };
+    crate::http::within("the call to end", over).await;
+    let lines = dock.home.lines("lines");
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.contains("the client does not read")),
+        "{lines:?}"
+    );
+    dock.close().await;
+}

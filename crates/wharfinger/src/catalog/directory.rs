@@ -266,6 +266,13 @@ fn join(all: &mut Value, more: Value) {
     }
 }
 
+/// Whether who wants to hear of `asked` hears of a change of `changed`: the resource itself, or a part of it.
+pub fn covers(asked: &str, changed: &str) -> bool {
+    changed.strip_prefix(asked).is_some_and(|rest| {
+        rest.is_empty() || asked.ends_with('/') || rest.starts_with(['/', '?', '#'])
+    })
+}
+
 /// Whether a URI can come of a URI template (RFC 6570): its literal parts are there, in their order.
 fn matches(template: &str, uri: &str) -> bool {
     let mut parts = vec![];
@@ -399,6 +406,20 @@ mod tests {
         check("x://a", "x://b", false);
         check("{+path}", "anything", true);
         check("x://{broken", "x://{broken", true);
+    }
+
+    #[test]
+    fn a_part_of_a_resource_is_told_by_its_path() {
+        for (asked, changed, expect) in [
+            ("x://1", "x://1", true),
+            ("x://1", "x://1/2", true),
+            ("x://1", "x://1#a", true),
+            ("x://1", "x://10", false),
+            ("x://1/", "x://1/2", true),
+            ("x://1", "y://1", false),
+        ] {
+            assert_eq!(covers(asked, changed), expect, "{asked} {changed}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod names;
 mod portable;
 
 pub use claims::{Claim, Claims, Kind};
-pub use directory::{Directory, Item, Items, Offers, Page, Place, items};
+pub use directory::{Directory, Item, Items, Offers, Page, Place, covers, items};
 pub use listing::{Listing, Tool, read};
 pub use merge::{Catalog, Exposed, Offer, merge};
 pub use names::{allocate, fold};

@@ -27,6 +27,14 @@ pub struct Asked {
     pub method: String,
     /// Its params, redacted.
     pub params: Option<Arc<RawValue>>,
+    /// None once it is settled.
+    wanted: Option<Wanted>,
+    cancelled: CancellationToken,
+}
+
+/// What settles a question.
+#[derive(Debug)]
+struct Wanted {
     reply: Reply,
     open: Open,
     /// Of the call that it is about.
@@ -91,13 +99,16 @@ impl Questions {
         Some(Asked {
             method: method.to_owned(),
             params: params.map(|params| Arc::from(params.to_owned())),
-            reply,
-            open: Open {
-                questions: self.clone(),
-                id,
-                cancelled,
-            },
-            turn: None,
+            cancelled: cancelled.clone(),
+            wanted: Some(Wanted {
+                reply,
+                open: Open {
+                    questions: self.clone(),
+                    id,
+                    cancelled,
+                },
+                turn: None,
+            }),
         })
     }
 
@@ -119,29 +130,48 @@ impl Drop for Open {
 impl Asked {
     /// Told when the server no longer wants an answer.
     pub fn cancelled(&self) -> &CancellationToken {
-        &self.open.cancelled
+        &self.cancelled
     }
 
     /// Tells the server how far its client is with it; `params` are those of a `notifications/progress`.
     pub fn progress(&self, params: &RawValue) {
-        // A server that is gone or does not read hears nothing.
-        self.reply
-            .notify("notifications/progress", Some(params))
-            .ok();
+        if let Some(wanted) = &self.wanted {
+            // A server that is gone or does not read hears nothing.
+            let reply = &wanted.reply;
+            reply.notify("notifications/progress", Some(params)).ok();
+        }
     }
 
     /// It is about this call, which lets others by until it is answered.
     pub(crate) fn is_about(&mut self, turn: Turn) {
         turn.let_others_by();
-        self.turn = Some(turn);
+        if let Some(wanted) = &mut self.wanted {
+            wanted.turn = Some(turn);
+        }
     }
 
     /// Answers, unless the server has taken the question back: at once, or as soon as no other call is at the server. A
     /// server that is gone meanwhile hears nothing.
-    pub fn answer(self, outcome: Result<Raw, ErrorObject>) {
-        let Self {
-            reply, open, turn, ..
-        } = self;
+    pub fn answer(mut self, outcome: Result<Raw, ErrorObject>) {
+        if let Some(wanted) = self.wanted.take() {
+            wanted.settle(outcome);
+        }
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(wanted) = self.wanted.take() {
+            let error = ErrorObject::new(INTERNAL_ERROR, "nobody answered");
+            wanted.settle(Err(error));
+        }
+    }
+}
+
+impl Wanted {
+    /// Gives the answer once the call has its turn again; with or without one, its server goes on from here.
+    fn settle(self, outcome: Result<Raw, ErrorObject>) {
+        let Self { reply, open, turn } = self;
         let give = |reply: Reply, open: Open, outcome| {
             if open.cancelled.is_cancelled() {
                 reply.withhold();

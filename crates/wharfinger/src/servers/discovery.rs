@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -26,7 +27,7 @@ pub async fn discover(
     audience.note(Note::Status(Status::Starting));
     let mut started = connect(context, spec, &stderr, &audience, &context.stop).await?;
     let limit = spec.policy.startup_timeout;
-    let listing = timeout(limit, list(&started.live, &context.limits));
+    let listing = timeout(limit, list(&started.live, &context.limits, limit));
     let listed = context.stop.run_until_cancelled(listing).await;
     let live = started.live.clone();
     let started_lines = started.own.clone();
@@ -60,6 +61,9 @@ pub struct List {
     /// How long it may be kept, in milliseconds, where the server says so.
     pub ttl_ms: Option<u64>,
 }
+
+/// How long each list but that of tools may take; a fifth of the limit of all if that is less.
+const OTHERS: Duration = Duration::from_secs(5);
 
 /// A kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +100,15 @@ impl Lists {
 }
 
 /// Everything a server lists, all pages of it (V56).
-pub(super) async fn list(live: &Live, limits: &Limits) -> Result<Discovered, String> {
+///
+/// Only its tools are waited for without a limit of their own: a server that does not answer about anything else still
+/// has them.
+pub(super) async fn list(
+    live: &Live,
+    limits: &Limits,
+    limit: Duration,
+) -> Result<Discovered, String> {
+    let patience = OTHERS.min(limit / 5);
     let mut warnings = vec![];
     let mut lists = vec![];
     for kind in [
@@ -105,7 +117,14 @@ pub(super) async fn list(live: &Live, limits: &Limits) -> Result<Discovered, Str
         Lists::RESOURCES,
         Lists::TEMPLATES,
     ] {
-        match one(live, kind, limits, &mut warnings).await {
+        let listing = one(live, kind, limits, &mut warnings);
+        let listed = if kind == Lists::TOOLS {
+            listing.await
+        } else {
+            let listed = timeout(patience, listing).await;
+            listed.unwrap_or_else(|_| Err("it did not answer in time".into()))
+        };
+        match listed {
             Ok(list) => lists.push(list),
             Err(reason) if kind == Lists::TOOLS => return Err(reason),
             Err(reason) => {

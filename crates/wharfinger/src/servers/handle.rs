@@ -339,11 +339,12 @@ impl ServerHandle {
                     }
                     Event::Reply(reply) => return reply.map_err(|error| self.ended(error)),
                 },
-                // It waits for its client, which takes the time that people take.
-                () = sleep_until(deadline), if live.questions.any() => {
-                    deadline = Instant::now() + limit;
-                }
                 () = sleep_until(deadline) => {
+                    // It waits for its client, which takes the time that people take.
+                    if live.questions.any() {
+                        deadline = Instant::now() + limit;
+                        continue;
+                    }
                     call.cancel("the call took too long");
                     let server = self.spec.name.clone();
                     return Err(Ended::Other(CallError::TimedOut { server, limit }));

@@ -215,7 +215,7 @@ impl Server {
             let live = up.started.live.clone();
             up.listing = Some(Box::pin(async move {
                 sleep(pause).await;
-                timeout(limit, list(&live, &limits))
+                timeout(limit, list(&live, &limits, limit))
                     .await
                     .unwrap_or_else(|_| Err("it did not answer in time".into()))
             }));
