@@ -126,7 +126,8 @@ impl Scanner {
     }
 
     fn keep(&mut self, byte: u8) {
-        if self.depth == 1 && self.token.len() < LONGEST_TOKEN {
+        // One more than the longest, which tells that it was cut.
+        if self.depth == 1 && self.token.len() <= LONGEST_TOKEN {
             self.token.push(byte);
         }
     }
@@ -146,8 +147,11 @@ impl Scanner {
                 };
             }
             Key::Id => {
-                let text = std::str::from_utf8(&self.token).unwrap_or_default();
-                let value: Option<&serde_json::value::RawValue> = serde_json::from_str(text).ok();
+                // The start of a number would be another number.
+                let whole = Some(&self.token).filter(|token| token.len() <= LONGEST_TOKEN);
+                let text = whole.and_then(|token| std::str::from_utf8(token).ok());
+                let value: Option<&serde_json::value::RawValue> =
+                    text.and_then(|text| serde_json::from_str(text).ok());
                 self.id = value.and_then(Id::parse);
                 self.key = Key::Other;
             }
@@ -209,5 +213,17 @@ mod tests {
         check(r#"{"id":{"id":7},"result":1}"#, None, true);
         check(r#"{"id":12"#, None, true);
         check(r#"{"id":7x,"result":1}"#, None, true);
+    }
+    #[test]
+    fn a_long_id_is_found_whole_or_not_at_all() {
+        let id = |text: &str| Id::from_text(text);
+        let longest = "7".repeat(LONGEST_TOKEN);
+        check(
+            &format!(r#"{{"id":{longest},"result":1}}"#),
+            id(&longest),
+            true,
+        );
+        check(&format!(r#"{{"id":{longest}7,"result":1}}"#), None, true);
+        check(&format!(r#"{{"id":"{longest}","result":1}}"#), None, true);
     }
 }
