@@ -4,6 +4,8 @@
 //!   `ARGS` go to the test programs
 //! - `cargo xtask check` looks at formatting, lints and documentation
 //! - `cargo xtask setup` only sets up
+//! - `cargo xtask fuzz [TARGET]` runs each fuzz target for a minute: with `cargo fuzz` where that and a nightly
+//!   toolchain are, else with the loop of the tests
 //!
 //! The packages the tests run against are installed once, outside the clone, in
 //! `$WHARFINGER_TEST_CACHE` (by default `~/.cache/wharfinger-tests`). Tests whose packages or
@@ -15,6 +17,7 @@
 )]
 
 mod cache;
+mod fuzz;
 mod packages;
 mod shell;
 
@@ -25,7 +28,7 @@ use anyhow::{Result, bail};
 use crate::cache::Cache;
 use crate::shell::Shell;
 
-const USAGE: &str = "usage: cargo xtask test [-- ARGS] | check | setup";
+const USAGE: &str = "usage: cargo xtask test [-- ARGS] | check | setup | fuzz [TARGET]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +42,8 @@ fn main() -> ExitCode {
         ["test", "--", rest @ ..] => test(rest),
         ["check"] => check(),
         ["setup"] => setup().map(drop),
+        ["fuzz"] => fuzz::run(&fuzz::TARGETS),
+        ["fuzz", target] => fuzz::run(&[target]),
         _ => Err(anyhow::anyhow!(USAGE)),
     };
     match outcome {
