@@ -111,7 +111,7 @@ fn rows(all: &[(String, Counted)]) -> Vec<Row> {
         let figures = all
             .iter()
             .map(|(name, counted)| (name.as_str(), Some(per_call(counted))));
-        Row::new(title, unit).figures(figures)
+        Row::new(title, unit).figures(figures).headline()
     };
     let mut rows = vec![
         row("instructions per call, 16 callers", "", &Counts::total).compared(),
