@@ -84,14 +84,14 @@ fn part(file: &str, object: &str) -> String {
             .unwrap_or(krate.len());
         return group(krate[..end].trim_end_matches('-')).to_owned();
     }
-    if let Some(own) = segment("/crates/") {
-        return own.to_owned();
-    }
     if file.contains("/malloc/") {
         return "malloc and free".into();
     }
     if file.contains("/rustc/") || file.starts_with("library/") {
         return "standard library".into();
+    }
+    if let Some(own) = segment("/crates/") {
+        return own.to_owned();
     }
     match object.rsplit('/').next() {
         Some(object) if object.starts_with("libc") => "copies and comparisons of memory".into(),

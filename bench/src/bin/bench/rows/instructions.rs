@@ -50,7 +50,7 @@ fn under(folder: &TempDir, program: &Path) -> Result<PathBuf> {
     let name = program.file_name().context("no program")?;
     let script = folder.path().join(name);
     let text = format!(
-        "#!/bin/sh\nexec valgrind --quiet --tool=callgrind --instr-atstart=no \\\n  --callgrind-out-file='{}/%p' '{}' \"$@\"\n",
+        "#!/bin/sh\nexec valgrind --quiet --tool=callgrind --instr-atstart=no \\\n  --callgrind-out-file='{}/%p' '{}' \"$@\" 2>/dev/null\n",
         folder.path().display(),
         program.display()
     );
