@@ -12,11 +12,12 @@ use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::ErrorObject;
 
 use crate::config::Config;
+use crate::conversation::Stage;
 use crate::discover::Found;
 use crate::journal::EventKind;
 use crate::model::{ServerEntry, ServerName, Transport};
 use crate::servers::{self, Asked, Outgoing, Patience, ServerHandle, Turn};
-use crate::session::{Session, Stage};
+use crate::session::Session;
 use crate::wharf::lock;
 
 /// Which tool.

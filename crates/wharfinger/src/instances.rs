@@ -13,12 +13,12 @@ use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
 use crate::call::CallNote;
 
 use crate::catalog::Offers;
+use crate::conversation::SessionState;
 use crate::discover::{Found, key, spec};
 use crate::journal::EventKind;
 use crate::model::{AgentName, Declared, Roots, Scope, ServerEntry, ServerName, Status};
 use crate::refresh::Update;
 use crate::servers::{Asked, Audience, Note, ServerHandle};
-use crate::session::SessionState;
 use crate::tasks;
 use crate::wharf::{Inner, Wharf, lock};
 

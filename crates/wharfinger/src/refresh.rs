@@ -4,8 +4,9 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::mpsc;
 
-use crate::discover::{Found, clean, joined, keep_discovered, settle};
+use crate::discover::{Found, settle};
 use crate::journal::{EventKind, StoreError};
+use crate::kept::{clean, joined, keep_discovered};
 use crate::model::{Declared, ServerName};
 use crate::servers::Discovered;
 use crate::wharf::{Inner, Wharf, lock};

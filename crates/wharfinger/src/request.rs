@@ -13,7 +13,8 @@ use wharfinger_wire::message::{ErrorObject, INVALID_PARAMS};
 
 use crate::call::{CallNote, Refusal, gone, stopped, with_member};
 use crate::catalog::{Directory, Items, Kind, Offers, Page, Place, items};
-use crate::discover::{self, Found, clean};
+use crate::discover::{self, Found};
+use crate::kept::clean;
 use crate::model::{ServerEntry, ServerName, Transport};
 use crate::servers::{Lists, Outgoing, Patience, ServerHandle};
 use crate::session::Session;

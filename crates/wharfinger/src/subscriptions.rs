@@ -14,9 +14,10 @@ use wharfinger_wire::message::{ErrorObject, RESOURCE_NOT_FOUND};
 
 use crate::call::Refusal;
 use crate::catalog::{self, Kind};
+use crate::conversation::SessionState;
 use crate::instances::Place;
 use crate::servers::{CallError, Hold, Outgoing, Patience, ServerHandle};
-use crate::session::{Session, SessionNote, SessionState};
+use crate::session::{Session, SessionNote};
 use crate::wharf::{Wharf, lock};
 
 /// All subscriptions, by instance and its server's own URI.

@@ -11,11 +11,12 @@ use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::{ErrorObject, INVALID_PARAMS};
 
 use crate::call::{CallNote, Refusal, with_member};
+use crate::conversation::SessionState;
 use crate::instances::Place;
 use crate::model::{AgentName, ServerName};
 use crate::request::{Request, outgoing};
 use crate::servers::{Hold, Lists, Patience, ServerHandle};
-use crate::session::{Session, SessionState};
+use crate::session::Session;
 use crate::wharf::{Wharf, lock};
 
 /// All tasks that are known, by whose they are and by the id that agents see.

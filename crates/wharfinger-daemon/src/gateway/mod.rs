@@ -4,6 +4,7 @@
 
 mod answer;
 mod ask;
+mod begin;
 mod client;
 mod envelope;
 mod here;

@@ -23,9 +23,10 @@ use wharfinger_wire::message::{
 use wharfinger_wire::server::RequestMeta;
 
 use super::answer::{self, Question};
+use super::begin::{Described, begin};
 use super::client::Client;
 use super::out::Out;
-use super::post::{Described, begin, notified, reply};
+use super::post::{notified, reply};
 use super::{admit, envelope, listen, shared, stream};
 use crate::http::Way;
 use crate::serve::Daemon;
