@@ -263,6 +263,7 @@ impl Session {
             patience: Patience::Turn,
         };
         let result = self.exchange(&entry.name, &handle, outgoing, notes).await?;
+        let result = self.with_links(&entry.name, result);
         if self.wants_task(params) {
             return Ok(self.keep_task(&entry.name, &handle, result));
         }

@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use serde_json::value::RawValue;
 use wharfinger_wire::era::SUBSCRIPTION_ID;
 use wharfinger_wire::json::Object;
-use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
+use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, METHOD_NOT_FOUND};
 
 use crate::call::CallNote;
 
 use crate::catalog::Offers;
-use crate::conversation::SessionState;
+use crate::conversation::{SessionState, Stage};
 use crate::discover::{Found, key, spec};
 use crate::journal::EventKind;
 use crate::model::{AgentName, Declared, Roots, Scope, ServerEntry, ServerName, Status};
@@ -342,6 +342,16 @@ impl Audience for Ear {
             .iter()
             .filter_map(|session| session.asked_about(&self.place.server))
             .min_by_key(|about| about.order);
+        // What one client is asked when a server starts would be every client's answer.
+        let shared = sessions.iter().any(|session| session.lasting);
+        let starts = about
+            .as_ref()
+            .is_none_or(|about| about.order.0 == Stage::Waiting);
+        if asked.method == "roots/list" && shared && starts {
+            let text = "clients without sessions are only asked for roots in their calls";
+            asked.answer(Err(ErrorObject::new(METHOD_NOT_FOUND, text)));
+            return;
+        }
         if let Some(about) = about {
             if let Some(turn) = about.turn {
                 asked.is_about(turn);

@@ -77,6 +77,7 @@ mod instances;
 pub mod journal;
 mod kept;
 pub mod launch;
+mod links;
 mod log;
 pub mod model;
 pub mod policy;

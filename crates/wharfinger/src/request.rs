@@ -15,6 +15,7 @@ use crate::call::{CallNote, Refusal, gone, stopped, with_member};
 use crate::catalog::{Directory, Items, Kind, Offers, Page, Place, items};
 use crate::discover::{self, Found};
 use crate::kept::clean;
+use crate::links;
 use crate::model::{ServerEntry, ServerName, Transport};
 use crate::servers::{Lists, Outgoing, Patience, ServerHandle};
 use crate::session::Session;
@@ -260,8 +261,26 @@ impl Session {
                 near.unwrap_or_default()
             )));
         };
-        self.ask_server(server, request, ("name", name, own), notes)
-            .await
+        let result = self
+            .ask_server(server, request, ("name", name, own), notes)
+            .await?;
+        Ok(self.with_links(server, result))
+    }
+
+    /// A result whose links lead to the server it is from, also where another one has the same URIs.
+    pub(crate) fn with_links(&self, server: &ServerName, result: Raw) -> Raw {
+        let links =
+            |text: &str| text.contains("\"resource_link\"") || text.contains("\"resource\"");
+        if self.wharf.config().servers.len() < 2 || !links(result.get()) {
+            return result;
+        }
+        let directory = self.directory();
+        let exposed = |uri: &str| {
+            let found = directory.resource(uri);
+            let there = matches!(&found, Place::Known(known, own) if known == server && own == uri);
+            (!there && directory.reads(server)).then(|| Kind::Resource.marked(server, uri))
+        };
+        links::renamed(&result, &exposed).unwrap_or(result)
     }
 
     async fn read(

@@ -136,7 +136,11 @@ pub(crate) async fn begin(
     let agent = daemon.wharf.agent(&agent)?;
     let id = id(new.id)?;
     if let Some(open) = daemon.wharf.find_session(&agent, id.as_str()) {
-        return Ok((StatusCode::OK, Json(body(&open))));
+        if daemon.begun.all().contains(&(agent, id)) {
+            return Ok((StatusCode::OK, Json(body(&open))));
+        }
+        let text = "this is a session of a client, which goes on with it itself";
+        return Err(ApiError::new(StatusCode::CONFLICT, text));
     }
     let limit = daemon.wharf.limits().sessions;
     if daemon.wharf.open_sessions(&agent) >= limit {
@@ -220,12 +224,16 @@ pub(crate) async fn next(
 /// Ends a session: its calls stop, and the servers that nobody else uses. A client whose session it was is told that it
 /// is gone.
 #[utoipa::path(delete, path = "/api/agents/{agent}/sessions/{id}", params(("agent" = String, Path), ("id" = String, Path)),
-    responses((status = 204, description = "it is over"), (status = 404, body = ApiError)))]
+    responses((status = 204, description = "it is over"), (status = 404, body = ApiError), (status = 409, body = ApiError)))]
 pub(crate) async fn end(
     State(daemon): State<Arc<Daemon>>,
     Path((agent, id)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     let session = find(&daemon, &agent, &id)?;
+    if session.is_lasting() {
+        let text = "this session is shared by all who have none of their own, and never ends";
+        return Err(ApiError::new(StatusCode::CONFLICT, text));
+    }
     let changing = daemon.clone();
     uninterrupted(&daemon, async move {
         let key = (session.agent().clone(), session.id().clone());

@@ -132,7 +132,8 @@ impl Client {
         }
     }
 
-    /// Passes a question of a server on, beside everything else, and its answer back. It ends with what it belongs to.
+    /// Passes a question of a server on, beside everything else, and its answer back. It ends with what it belongs to; but
+    /// servers ask for roots when they start, for all calls to come.
     pub(super) fn pass(
         self: &Arc<Self>,
         daemon: &Arc<Daemon>,
@@ -153,6 +154,11 @@ impl Client {
                 if let Some(params) = params {
                     asked.progress(&params);
                 }
+            };
+            let over = if asked.method == "roots/list" {
+                CancellationToken::new()
+            } else {
+                over
             };
             let outcome = {
                 let cancelled = asked.cancelled().clone();

@@ -519,3 +519,50 @@ async fn a_client_that_hangs_up_is_not_asked() {
     );
     dock.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roots_asked_for_at_the_start_are_answered_however_short_the_first_call() {
+    let dock = Dock::new(json!({ "a": fake(&["roots"], json!({ "roots": "client" })) })).await;
+    let caller = dock.handshake_as(LATEST, json!({ "roots": {} })).await;
+    let params = json!({ "name": "work" });
+    let mut stream = caller.ask(1, "tools/call", params).send().await;
+    // The call is over before anybody has answered.
+    let (mut asked, mut replied) = (None, false);
+    while asked.is_none() || !replied {
+        let message = stream.message().await.unwrap();
+        match message.get("method") {
+            Some(method) => {
+                assert_eq!(method, "roots/list");
+                asked = Some(message);
+            }
+            None => replied = true,
+        }
+    }
+    caller.answer(&asked.unwrap(), &answer("roots/list")).await;
+    let params = json!({ "name": "roots" });
+    let reply = caller
+        .ask(2, "tools/call", params)
+        .send()
+        .await
+        .messages()
+        .await
+        .pop()
+        .unwrap();
+    assert_eq!(told(&reply), answer("roots/list"));
+    dock.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_client_gets_another_ones_roots() {
+    let dock = Dock::new(json!({ "a": fake(&["roots"], json!({ "roots": "client" })) })).await;
+    // Clients without sessions share a server, which asks when it starts.
+    let call = dock.stateless_as(
+        json!({ "roots": {} }),
+        1,
+        "tools/call",
+        json!({ "name": "roots" }),
+    );
+    let reply = call.send().await.json().await;
+    assert_eq!(told(&reply)["error"]["code"], -32601, "{reply}");
+    dock.close().await;
+}

@@ -394,3 +394,31 @@ async fn servers_are_told_what_their_client_can_do() {
     drop(pipe);
     dock.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_lead_to_the_server_that_gave_them() {
+    // Neither the listed resource nor the other one is told apart by its URI alone.
+    for uri in ["x://1", "x://session/2"] {
+        let server = |prefix: &str| {
+            let modes = [
+                "resource=x://1",
+                "template=x://session/{n}",
+                &format!("link={uri}"),
+            ];
+            fake(&modes, json!({ "toolPrefix": prefix }))
+        };
+        let dock = Dock::new(json!({ "a": server("a_"), "b": server("b_") })).await;
+        let caller = dock.handshake(LATEST).await;
+        caller.result(1, "resources/list", json!({})).await;
+        for (tool, expect) in [
+            ("a_work", uri.to_owned()),
+            ("b_work", format!("wharf.b+{uri}")),
+        ] {
+            let result = caller
+                .result(2, "tools/call", json!({ "name": tool }))
+                .await;
+            assert_eq!(result["content"][1]["uri"], expect, "{tool}");
+        }
+        dock.close().await;
+    }
+}

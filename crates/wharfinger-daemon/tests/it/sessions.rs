@@ -127,10 +127,27 @@ async fn sessions_that_are_none_are_refused() {
     assert_eq!(post("/api/agents/none/sessions", json!({})).await.0, 404);
     let call = json!({ "name": "x", "session": "none" });
     assert_eq!(post("/api/agents/default/call", call).await.0, 404);
-    // An MCP client begins its next session itself.
+    // An MCP client goes on with its session, and begins its next one, itself.
     let caller = dock.handshake("2025-11-25").await;
     let path = format!("{SESSIONS}/{}/next", caller.session);
     assert_eq!(post(&path, json!({})).await.0, 409);
+    assert_eq!(post(SESSIONS, json!({ "id": caller.session })).await.0, 409);
+    // What is shared by all who have none never ends.
+    assert_eq!(
+        dock.stateless(1, "tools/list", json!({}))
+            .send()
+            .await
+            .status,
+        200
+    );
+    let list = dock.get(SESSIONS).await;
+    let shared = list["sessions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["shared"] == true);
+    let path = format!("{SESSIONS}/{}", shared.unwrap()["id"].as_str().unwrap());
+    assert_eq!(refused(dock.client().delete(&path).await).0, 409);
     dock.close().await;
 }
 
@@ -139,5 +156,43 @@ async fn a_session_that_nobody_uses_is_ended() {
     let dock = Dock::with(json!({}), json!({ "sessionIdleSeconds": 0.3 })).await;
     begin(&dock, json!({ "id": "mine" })).await;
     dock.until_sessions(0).await;
+    dock.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v60_the_end_of_a_session_in_a_call_stops_its_server_too() {
+    let dock = Dock::new(json!({ "a": fake(&["hang-call"], json!({})) })).await;
+    for how in ["end", "next", "goodbye"] {
+        begin(&dock, json!({ "id": how })).await;
+        let caller = dock.handshake("2025-11-25").await;
+        let path = match how {
+            "goodbye" => format!("{SESSIONS}/{}", caller.session),
+            id => format!("{SESSIONS}/{id}"),
+        };
+        let calling = async {
+            if how == "goodbye" {
+                let params = json!({ "name": "work" });
+                drop(caller.ask(1, "tools/call", params).send().await);
+            } else {
+                call(&dock, how, "work").await;
+            }
+        };
+        let ending = async {
+            while dock.get(&path).await["calls"] != 1 || dock.processes().is_empty() {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+            match how {
+                "end" => drop(dock.client().delete(&path).await.unwrap()),
+                "next" => drop(dock.post(&format!("{path}/next"), &json!({})).await),
+                _ => assert_eq!(caller.delete().send().await.status, 200),
+            }
+        };
+        within(
+            "the call to end",
+            Box::pin(async { tokio::join!(calling, ending) }),
+        )
+        .await;
+        dock.until_no_process().await;
+    }
     dock.close().await;
 }

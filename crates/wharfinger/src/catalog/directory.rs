@@ -202,6 +202,11 @@ impl Directory {
         }
     }
 
+    /// Whether a server has resources.
+    pub fn reads(&self, server: &ServerName) -> bool {
+        self.readers.contains(server)
+    }
+
     /// Whose template it is, and its server's own text of it; for completions, which name one.
     pub fn template(&self, text: &str) -> Option<(&ServerName, &str)> {
         let found = self.patterns.iter().find(|(pattern, ..)| pattern == text);

@@ -271,6 +271,9 @@ fn ordinary_result(server: &Server, request: &Request, number: usize) -> Value {
         Some(bytes) => text_result(&"x".repeat(bytes)),
         None => text_result(&text(server, request, number)),
     };
+    if let (Some(uri), Some(content)) = (modes.text("link"), result["content"].as_array_mut()) {
+        content.push(json!({"type": "resource_link", "uri": uri, "name": "link"}));
+    }
     if modes.any(&["nan", "big-int"]) {
         result["structuredContent"] = json!({"v": RAW.trim_matches('"')});
     }

@@ -66,6 +66,7 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
     ("touch", "each call tells that every resource somebody listens for has changed"),
     ("tasks", "calls become tasks where the client wants that"),
     // Calls
+    ("link=URI", "each result ends with a link to that resource"),
     ("say=TEXT", "the text of each result"),
     ("hang-call", "never answers a call"),
     ("slow-call=SECONDS", "answers that late, unless the call is cancelled"),
