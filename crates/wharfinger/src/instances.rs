@@ -172,6 +172,23 @@ impl Wharf {
         used.map(|instance| instance.handle.clone()).collect()
     }
 
+    /// The least severe log messages that any session of an instance wants, by their rank.
+    pub(crate) fn least_level(&self, handle: &ServerHandle) -> Option<usize> {
+        let users = {
+            let instances = lock(&self.0.instances);
+            let instance = instances
+                .values()
+                .find(|instance| instance.handle.is(handle));
+            instance?.users.clone()
+        };
+        let sessions = lock(&self.0.sessions);
+        let levels = sessions
+            .values()
+            .filter(|session| users.contains(&session.serial))
+            .filter_map(|session| *lock(&session.log_level));
+        levels.min()
+    }
+
     /// A session is over: its instances that nobody else uses stop; waits for that. Sessions that never end do not
     /// count, but for their calls in flight.
     pub(crate) async fn release(&self, session: &SessionState) {

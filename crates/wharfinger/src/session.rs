@@ -287,7 +287,7 @@ impl Session {
 
     /// Tells a server of the handshake era the least severe level that any session of its instance wants.
     pub(crate) async fn pass_log_level(&self, handle: &crate::servers::ServerHandle) {
-        let Some(rank) = *lock(&self.state.log_level) else {
+        let Some(rank) = self.wharf.least_level(handle) else {
             return;
         };
         let Some(description) = handle.description() else {

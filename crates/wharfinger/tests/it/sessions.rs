@@ -256,3 +256,40 @@ async fn v60_the_next_conversation_starts_afresh_and_leaves_others_alone() {
     assert!(yard.wharf.find_session(&foreign, "one").is_none());
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shared_server_is_told_the_least_severe_level_that_anybody_wants() {
+    let home = Home::new();
+    let record = Yard::mode(&home, "record", "lines");
+    let entry = fake(&["log=debug", &record], json!({}));
+    let yard = Yard::at(home, json!({ "s": entry }), json!({}), host()).await;
+    let (one, two) = (yard.session("one"), yard.session("two"));
+    for session in [&one, &two] {
+        say(session, "work", json!({})).await;
+    }
+    let levels = || -> Vec<String> {
+        let lines = yard.home.lines("lines");
+        let set = lines
+            .iter()
+            .filter(|line| line.contains("logging/setLevel"));
+        set.map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["params"]["level"].as_str().unwrap().to_owned()
+        })
+        .collect()
+    };
+    for (session, level, expect) in [
+        (&one, "debug", "debug"),
+        (&two, "error", "debug"),
+        (&one, "warning", "warning"),
+    ] {
+        let before = levels().len();
+        assert!(session.set_log_level(level));
+        poll_until("the server to be told", tokio::time::sleep, || {
+            levels().len() > before
+        })
+        .await;
+        assert_eq!(levels().last().unwrap(), expect);
+    }
+    yard.close().await;
+}
