@@ -24,6 +24,9 @@ use super::stderr::{Lines, drain};
 use super::{Audience, Context, Note, Spec, StartError};
 use crate::launch::{self, Grace, Process};
 
+/// How long a server's first questions are waited for.
+const FIRST_QUESTIONS: Duration = Duration::from_secs(1);
+
 /// A server that is ready, as callers share it.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -180,6 +183,7 @@ impl Attempt<'_> {
         };
         let failure = match outcome {
             Outcome::Told(Ok(description)) => {
+                self.hear_first_questions(&connection, &description).await;
                 let live = Live {
                     connection,
                     description,
@@ -220,6 +224,19 @@ impl Attempt<'_> {
         };
         process.stop(grace).await;
         Err(failure)
+    }
+
+    /// A server that asks for roots does so when it is told that its client is ready. An answer to a ping comes after
+    /// that question, so that it is not taken for one of the first call.
+    async fn hear_first_questions(&self, connection: &Connection, description: &ServerDescription) {
+        let may_ask = self.spec.roots.is_none() && self.spec.declared.can("roots");
+        if !may_ask || description.version.is_modern() {
+            return;
+        }
+        if let Ok(pong) = connection.call("ping", None, false) {
+            // No answer, or a refusal, is an answer too late.
+            timeout(FIRST_QUESTIONS, pong.reply()).await.ok();
+        }
     }
 
     /// What was remembered of a server may be its past.
