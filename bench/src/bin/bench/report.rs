@@ -230,9 +230,10 @@ impl fmt::Display for Report {
             .max()
             .unwrap_or(0);
         let pad = |text: &str, to: usize| " ".repeat(to.saturating_sub(wide(text)));
+        let column = |name: &str| wide(name).max(8) + 2;
         write!(f, "{}", " ".repeat(title + 9))?;
         for name in &names {
-            write!(f, "{name:>10}")?;
+            write!(f, "{}{name}", pad(name, column(name)))?;
         }
         writeln!(f, "{:>9}  target", "ratio")?;
         for row in &self.rows {
@@ -245,7 +246,7 @@ impl fmt::Display for Report {
             )?;
             for name in &names {
                 let figure = row.of(name).map(shown).unwrap_or_default();
-                write!(f, "{}{figure}", pad(&figure, wide(name).max(10)))?;
+                write!(f, "{}{figure}", pad(&figure, column(name)))?;
             }
             let ratio = row.ratio.map(|ratio| format!("{ratio:.2}"));
             write!(f, "{:>9}", ratio.unwrap_or_default())?;
