@@ -207,15 +207,16 @@ fn codex() {
         r#"model_providers.fake={{name="fake",base_url="http://127.0.0.1:{}/v1",wire_api="responses"}}"#,
         model.port
     );
-    // JSON arrays of strings are TOML too.
+    // JSON arrays of strings are TOML too. Codex begins without the tools of a server that is not required, where they
+    // are not there at once; a server starts anew to find out what it offers to a client like Codex.
     let arguments = json!(endpoint.arguments);
     let servers = [
         format!(
-            r#"mcp_servers.wharf={{url="{}",bearer_token_env_var="TOKEN"}}"#,
+            r#"mcp_servers.wharf={{url="{}",bearer_token_env_var="TOKEN",required=true}}"#,
             endpoint.url
         ),
         format!(
-            r#"mcp_servers.wharf={{command="{}",args={arguments}}}"#,
+            r#"mcp_servers.wharf={{command="{}",args={arguments},required=true}}"#,
             endpoint.command
         ),
     ];
