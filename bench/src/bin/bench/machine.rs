@@ -3,8 +3,9 @@
 use std::fmt;
 use std::fs;
 
-use anyhow::{Context as _, Result};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+#[cfg(target_os = "linux")]
+use anyhow::Context as _;
+use anyhow::Result;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -66,10 +67,14 @@ impl fmt::Display for Machine {
 }
 
 /// Keeps this thread, and what it starts meanwhile, on one core; until dropped.
-pub(crate) struct Pinned(CpuSet);
+#[cfg(target_os = "linux")]
+pub(crate) struct Pinned(rustix::thread::CpuSet);
 
+#[cfg(target_os = "linux")]
 impl Pinned {
     pub(crate) fn to_one_core() -> Result<Self> {
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
         let before = sched_getaffinity(None)?;
         // The first cores have most of the interrupts.
         let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| before.is_set(*cpu));
@@ -80,8 +85,20 @@ impl Pinned {
     }
 }
 
+#[cfg(target_os = "linux")]
 impl Drop for Pinned {
     fn drop(&mut self) {
-        sched_setaffinity(None, &self.0).ok();
+        rustix::thread::sched_setaffinity(None, &self.0).ok();
+    }
+}
+
+/// Nothing to keep anything there with.
+#[cfg(not(target_os = "linux"))]
+pub(crate) struct Pinned;
+
+#[cfg(not(target_os = "linux"))]
+impl Pinned {
+    pub(crate) fn to_one_core() -> Result<Self> {
+        anyhow::bail!("only Linux keeps processes on one core")
     }
 }
