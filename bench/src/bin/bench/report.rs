@@ -260,7 +260,10 @@ impl fmt::Display for Report {
         }
         let judged = self.rows.iter().filter(|row| row.target.is_some());
         let met = judged.clone().filter(|row| row.met == Some(true)).count();
-        write!(f, "{met} of {} targets met", judged.count())
+        match judged.count() {
+            0 => Ok(()),
+            judged => write!(f, "{met} of {judged} targets met"),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
     reason = "figures of a benchmark need no more than 52 bits"
 )]
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use super::PROTOCOL;
 use crate::build;
 use crate::callgrind::Counts;
 use crate::gateway::Gateway;
-use crate::lab::{BRIDGE, Lab, WHARF};
+use crate::lab::{Lab, WHARF};
 use crate::report::Row;
 
 const CALLERS: usize = 16;
@@ -106,29 +106,36 @@ fn control(gateway: &Gateway, what: &str) -> Result<()> {
 }
 
 fn rows(all: &[(String, Counted)]) -> Vec<Row> {
-    let row = |title: &str, unit, of: &dyn Fn(&Counts) -> u64| {
+    let row = |title: &str, of: &dyn Fn(&Counts) -> u64| {
         let per_call = |counted: &Counted| of(&counted.counts) as f64 / counted.calls as f64;
         let figures = all
             .iter()
             .map(|(name, counted)| (name.as_str(), Some(per_call(counted))));
-        Row::new(title, unit).figures(figures).headline()
+        Row::new(title, "").figures(figures).headline()
     };
-    let mut rows = vec![
-        row("instructions per call, 16 callers", "", &Counts::total).compared(),
-        row("allocations per call", "", &|counts| counts.allocations).compared(),
-    ];
-    let parts = all
-        .iter()
-        .flat_map(|(_, counted)| counted.counts.parts.keys());
-    let parts: BTreeSet<&String> = parts.collect();
     let of = |counts: &Counts, part: &str| counts.parts.get(part).copied().unwrap_or(0);
-    let own = all.iter().find(|(name, _)| name != BRIDGE);
-    let mut parts: Vec<&String> = parts.into_iter().collect();
-    parts.sort_by_key(|part| own.map(|(_, own)| std::cmp::Reverse(of(&own.counts, part))));
-    for part in parts {
-        rows.push(row(&format!("  of it: {part}"), "", &|counts| {
-            of(counts, part)
-        }));
+    let own = all.iter().find(|(name, _)| name == WHARF);
+    let mut parts: Vec<(&String, u64)> = own
+        .map(|(_, own)| {
+            own.counts
+                .parts
+                .iter()
+                .map(|(part, n)| (part, *n))
+                .collect()
+        })
+        .unwrap_or_default();
+    let whole: u64 = parts.iter().map(|(_, n)| n).sum();
+    // What is less than a hundredth is no part worth a row.
+    parts.retain(|(_, n)| n * 100 >= whole);
+    parts.sort_by_key(|(_, n)| Reverse(*n));
+    let mut rows = vec![row("instructions per call, 16 callers", &Counts::total).compared()];
+    for (part, _) in &parts {
+        rows.push(row(&format!("… {part}"), &|counts| of(counts, part)));
     }
+    rows.push(row("… the rest", &|counts| {
+        let told: u64 = parts.iter().map(|(part, _)| of(counts, part)).sum();
+        counts.total() - told
+    }));
+    rows.push(row("allocations per call", &|counts| counts.allocations).compared());
     rows
 }
