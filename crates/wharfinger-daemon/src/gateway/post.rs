@@ -15,7 +15,7 @@ use wharfinger_wire::server::{PROTOCOL_VERSION_HEADER, RequestMeta, SESSION_ID};
 
 use super::answer::{self, Question};
 use super::begin::{Described, begin, make_room};
-use super::client::Client;
+use super::client::{Client, Running};
 use super::here::{self, Told};
 use super::out::Out;
 use super::reply::{Frame, accepted, json, refuse};
@@ -118,10 +118,8 @@ async fn one(
                 Ok(client) => client,
                 Err(refusal) => return *refusal,
             };
-            named(
-                one_request(daemon, &client, &id, &method, params, meta).await,
-                &client,
-            )
+            let begun = Begun::new(daemon, &client, &id, &method, params, meta);
+            named(one_request(&id, begun).await, &client)
         }
         Message::Notification { method, params } => {
             // In the stateless era, a request is taken back by closing its response.
@@ -238,74 +236,80 @@ fn named(mut response: Response, client: &Client) -> Response {
     response
 }
 
-/// A request of the handshake era: a client that hangs up has not taken it back.
-async fn one_request(
-    daemon: &Arc<Daemon>,
-    client: &Arc<Client>,
-    id: &Id,
-    method: &str,
-    params: Option<&RawValue>,
+/// A request of the handshake era, with all that it needs when its connection is gone.
+struct Begun {
+    daemon: Arc<Daemon>,
+    client: Arc<Client>,
+    running: Running,
+    method: String,
+    params: Option<Raw>,
     meta: RequestMeta,
-) -> Response {
-    let running = match client.begin(id) {
-        Ok(running) => running,
-        Err(error) => return json(StatusCode::OK, message::error(Some(id), &error)),
-    };
-    let (client, id, method) = (client.clone(), id.clone(), method.to_owned());
-    let params = params.map(ToOwned::to_owned);
-    let told = Arc::new(Told::default());
-    let (asking, out) = (daemon.clone(), Out::Told(told.clone()));
-    let work = Box::pin(async move {
+}
+
+impl Begun {
+    fn new(
+        daemon: &Arc<Daemon>,
+        client: &Arc<Client>,
+        id: &Id,
+        method: &str,
+        params: Option<&RawValue>,
+        meta: RequestMeta,
+    ) -> Result<Self, ErrorObject> {
+        Ok(Self {
+            running: client.begin(id)?,
+            daemon: daemon.clone(),
+            client: client.clone(),
+            method: method.to_owned(),
+            params: params.map(ToOwned::to_owned),
+            meta,
+        })
+    }
+
+    /// As [`answered`]; when this is over, the request does not run any more.
+    async fn answered(self, out: Out) -> Option<Result<Raw, ErrorObject>> {
         let question = Question {
-            daemon: &asking,
-            client: &client,
-            method: &method,
-            params: params.as_deref(),
-            meta: &meta,
+            daemon: &self.daemon,
+            client: &self.client,
+            method: &self.method,
+            params: self.params.as_deref(),
+            meta: &self.meta,
             out,
         };
-        let answered = answered(question, running.cancelled.cancelled()).await?;
-        drop(running);
+        answered(question, self.running.cancelled.cancelled()).await
+    }
+}
+
+/// Answers one request: a client that hangs up has not taken it back.
+async fn one_request(id: &Id, begun: Result<Begun, ErrorObject>) -> Response {
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err(error) => return json(StatusCode::OK, message::error(Some(id), &error)),
+    };
+    let (id, daemon) = (id.clone(), begun.daemon.clone());
+    let told = Arc::new(Told::default());
+    let out = Out::Told(told.clone());
+    let work = Box::pin(async move {
+        let answered = begun.answered(out).await?;
         Some(framed(StatusCode::OK, &id, answered))
     });
     here::respond(&daemon.tasks, told, work, true).await
 }
 
 /// Runs one request of a batch on a task of its own.
-fn ask(
-    daemon: &Arc<Daemon>,
-    client: &Arc<Client>,
-    id: &Id,
-    method: &str,
-    params: Option<&RawValue>,
-    meta: RequestMeta,
-    frames: mpsc::Sender<Frame>,
-) {
-    let running = match client.begin(id) {
-        Ok(running) => running,
+fn ask(id: &Id, begun: Result<Begun, ErrorObject>, frames: mpsc::Sender<Frame>) {
+    let begun = match begun {
+        Ok(begun) => begun,
         Err(error) => {
             let refused = Frame::reply(StatusCode::OK, message::error(Some(id), &error));
             frames.try_send(refused).ok();
             return;
         }
     };
-    let (client, id, method) = (client.clone(), id.clone(), method.to_owned());
-    let params = params.map(ToOwned::to_owned);
-    let daemon = daemon.clone();
-    daemon.clone().tasks.spawn(async move {
-        let question = Question {
-            daemon: &daemon,
-            client: &client,
-            method: &method,
-            params: params.as_deref(),
-            meta: &meta,
-            out: Out::Frames(frames.clone()),
-        };
-        let taken_back = running.cancelled.cancelled();
-        let Some(answered) = answered(question, taken_back).await else {
+    let (id, daemon) = (id.clone(), begun.daemon.clone());
+    daemon.tasks.spawn(async move {
+        let Some(answered) = begun.answered(Out::Frames(frames.clone())).await else {
             return;
         };
-        drop(running);
         frames
             .send(Frame::reply(StatusCode::OK, reply(&id, answered)))
             .await
@@ -469,15 +473,9 @@ fn batch(daemon: &Arc<Daemon>, agent: &AgentName, headers: &HeaderMap, body: &[u
         match message {
             Ok(Message::Request { id, method, params }) => {
                 asked = true;
-                ask(
-                    daemon,
-                    &client,
-                    &id,
-                    &method,
-                    params,
-                    RequestMeta::read(params),
-                    frames.clone(),
-                );
+                let meta = RequestMeta::read(params);
+                let begun = Begun::new(daemon, &client, &id, &method, params, meta);
+                ask(&id, begun, frames.clone());
             }
             Ok(Message::Notification { method, params }) => notified(&client, &method, params),
             Ok(Message::Response { id, outcome }) => client.answered(id.as_ref(), outcome),
