@@ -19,6 +19,7 @@
 mod binaries;
 mod filters;
 mod home;
+pub mod installed;
 pub mod processes;
 mod wait;
 

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-const CACHE: &str = "WHARFINGER_TEST_CACHE";
+use wharfinger_testkit::installed::{cache, present};
 
 /// A program of an npm package in the cache.
 pub(crate) fn npm(group: &str, program: &str) -> Option<PathBuf> {
@@ -57,17 +57,6 @@ pub(crate) fn path() -> OsString {
     std::env::join_paths(folders.into_iter().chain(std::env::split_paths(&own))).unwrap()
 }
 
-fn cache() -> PathBuf {
-    std::env::var_os(CACHE).map_or_else(
-        || {
-            std::env::home_dir()
-                .unwrap_or_default()
-                .join(".cache/wharfinger-tests")
-        },
-        PathBuf::from,
-    )
-}
-
 fn on_path(names: &[&str]) -> Option<PathBuf> {
     let folders: Vec<PathBuf> = std::env::split_paths(&path()).collect();
     let mut candidates = names
@@ -75,15 +64,4 @@ fn on_path(names: &[&str]) -> Option<PathBuf> {
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
     let found = candidates.find(|candidate| candidate.is_file());
     present(found.unwrap_or_else(|| PathBuf::from(names[0])))
-}
-
-fn present(path: PathBuf) -> Option<PathBuf> {
-    if path.exists() {
-        return Some(path);
-    }
-    let notice = format!("{} is missing (`cargo xtask setup`)", path.display());
-    let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    assert!(!in_ci, "{notice}");
-    eprintln!("left out: {notice}");
-    None
 }

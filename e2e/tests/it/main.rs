@@ -2,11 +2,7 @@
 //!
 //! What is real but can't be reached without an account or the internet (models, mostly) is played
 //! by the scripts in `../scripts`, on free ports of the loopback interface.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "these tests start programs, and say what they leave out"
-)]
+#![expect(clippy::disallowed_methods, reason = "these tests start programs")]
 #![expect(clippy::unwrap_used, reason = "everything here is part of a test")]
 
 mod clients;

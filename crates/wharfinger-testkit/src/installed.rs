@@ -1,0 +1,37 @@
+//! What the set-up of the tests installed, and what to do where it is missing.
+
+use std::path::PathBuf;
+
+/// The folder of packages that `cargo xtask setup` made: `$WHARFINGER_TEST_CACHE`, by default
+/// `~/.cache/wharfinger-tests`.
+pub fn cache() -> PathBuf {
+    std::env::var_os("WHARFINGER_TEST_CACHE").map_or_else(
+        || {
+            std::env::home_dir()
+                .unwrap_or_default()
+                .join(".cache/wharfinger-tests")
+        },
+        PathBuf::from,
+    )
+}
+
+/// The path, if there is something. If not, that is said, and the test is to pass over it.
+///
+/// # Panics
+///
+/// Under `CI=true`, where nothing may be missing.
+#[expect(
+    clippy::print_stderr,
+    reason = "a test's own output is where a reader looks for it"
+)]
+#[track_caller]
+pub fn present(path: PathBuf) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path);
+    }
+    let notice = format!("{} is missing (`cargo xtask setup`)", path.display());
+    let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    assert!(!in_ci, "{notice}");
+    eprintln!("left out: {notice}");
+    None
+}
