@@ -46,6 +46,13 @@ async fn work(caller: &Caller<'_>, id: i64) -> Response {
     caller.ask(id, "tools/call", params).send().await
 }
 
+/// Answers the question of a call that `stream` replies to; the reply tells the answer.
+async fn decide(caller: &Caller<'_>, stream: &mut Response, asked: &Value, action: &str) {
+    let answer = json!({ "action": action });
+    caller.answer(asked, &answer).await;
+    assert_eq!(told(&stream.message().await.unwrap()), answer);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_handshake_client_is_asked_in_its_own_way_whatever_the_server_speaks() {
     for era in [&[][..], &["modern-only"]] {
@@ -108,9 +115,7 @@ async fn a_question_to_one_client_is_nobody_elses_to_answer() {
     let mut stream = work(&caller, 1).await;
     let asked = stream.message().await.unwrap();
     other.answer(&asked, &json!({ "action": "decline" })).await;
-    caller.answer(&asked, &json!({ "action": "accept" })).await;
-    let reply = stream.message().await.unwrap();
-    assert_eq!(told(&reply), json!({ "action": "accept" }));
+    decide(&caller, &mut stream, &asked, "accept").await;
     dock.close().await;
 }
 
@@ -282,11 +287,7 @@ async fn v65_taking_a_call_back_takes_its_question_back() {
     // The server is free for the next one.
     let mut stream = work(&caller, 2).await;
     let asked = stream.message().await.unwrap();
-    caller.answer(&asked, &json!({ "action": "decline" })).await;
-    assert_eq!(
-        told(&stream.message().await.unwrap()),
-        json!({ "action": "decline" })
-    );
+    decide(&caller, &mut stream, &asked, "decline").await;
     dock.close().await;
 }
 
@@ -465,11 +466,7 @@ async fn v64_people_may_take_longer_than_a_call() {
         let path = format!("/api/agents/default/sessions/{}", caller.session);
         assert_eq!(dock.get(&path).await["calls"], 1);
     }
-    caller.answer(&asked, &json!({ "action": "accept" })).await;
-    assert_eq!(
-        told(&stream.message().await.unwrap()),
-        json!({ "action": "accept" })
-    );
+    decide(&caller, &mut stream, &asked, "accept").await;
     dock.close().await;
 }
 
