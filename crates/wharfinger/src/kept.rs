@@ -73,8 +73,8 @@ pub(crate) fn clean(wharf: &Wharf, value: Box<RawValue>) -> Box<RawValue> {
 }
 
 /// Items as one list.
-pub(crate) fn joined(items: &[Arc<RawValue>]) -> Box<RawValue> {
-    let texts: Vec<&str> = items.iter().map(|item| item.get()).collect();
+pub(crate) fn joined<'a>(items: impl IntoIterator<Item = &'a RawValue>) -> Box<RawValue> {
+    let texts: Vec<&str> = items.into_iter().map(RawValue::get).collect();
     RawValue::from_string(format!("[{}]", texts.join(","))).expect("items are JSON")
 }
 
@@ -87,7 +87,7 @@ fn other_lists(discovered: &Discovered) -> Box<RawValue> {
         (Kind::Template, &discovered.templates),
     ] {
         let mut one = Object::new();
-        one.set("items", joined(&list.items));
+        one.set("items", joined(list.items.iter().map(|item| &**item)));
         if let Some(ttl) = list.ttl_ms {
             one.set("ttlMs", raw(&ttl));
         }
@@ -163,7 +163,7 @@ pub(crate) async fn keep_discovered(
     let said = Said {
         version: discovered.description.version,
         description: clean(wharf, description),
-        tools: clean(wharf, joined(&discovered.tools)),
+        tools: clean(wharf, joined(discovered.tools.iter().map(|tool| &**tool))),
         offers: clean(wharf, other_lists(discovered)),
     };
     let now = SystemTime::now()

@@ -3,6 +3,8 @@
 use serde_json::value::RawValue;
 use wharfinger_wire::json::{Object, Raw, array, raw};
 
+use crate::kept::joined;
+
 /// A result with other URIs, as `exposed` has them; `None` where it has none for any of them.
 ///
 /// Looked at are `content` of a tool's result, and `messages[].content` of a prompt's.
@@ -31,18 +33,16 @@ pub(crate) fn renamed(result: &RawValue, exposed: &impl Fn(&str) -> Option<Strin
 }
 
 /// A list with some of its items changed; `None` where none is.
-fn each(list: &RawValue, change: impl Fn(&RawValue) -> Option<Raw>) -> Option<Raw> {
+pub(crate) fn each(list: &RawValue, change: impl Fn(&RawValue) -> Option<Raw>) -> Option<Raw> {
     let items = array(list).ok()?;
     let changed: Vec<Option<Raw>> = items.iter().map(|item| change(item)).collect();
     if changed.iter().all(Option::is_none) {
         return None;
     }
-    let texts: Vec<&str> = items
-        .iter()
-        .zip(&changed)
-        .map(|(item, changed)| changed.as_deref().unwrap_or(item).get())
-        .collect();
-    RawValue::from_string(format!("[{}]", texts.join(","))).ok()
+    let items = items.into_iter().zip(&changed);
+    Some(joined(
+        items.map(|(item, changed)| changed.as_deref().unwrap_or(item)),
+    ))
 }
 
 fn of_part(part: &RawValue, exposed: &impl Fn(&str) -> Option<String>) -> Option<Raw> {

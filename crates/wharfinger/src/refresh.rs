@@ -54,7 +54,7 @@ async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
             .map(|discovery| discovery.state.clone())
     };
     let Some(state) = state else { return Ok(()) };
-    let listed = clean(wharf, joined(&discovered.tools));
+    let listed = clean(wharf, joined(discovered.tools.iter().map(|tool| &**tool)));
     let same = match &*state.borrow() {
         Found::Known(known) => known.tools == listed.get(),
         Found::Asking | Found::Failed { .. } => false,

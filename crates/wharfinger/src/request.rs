@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
-use wharfinger_wire::json::{Object, Raw, array, raw};
+use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::{ErrorObject, INVALID_PARAMS};
 
 use crate::call::{CallNote, Refusal, gone, stopped, with_member};
@@ -341,12 +341,10 @@ impl Session {
         let about = params
             .object("ref")
             .ok_or_else(|| invalid("params.ref must be an object"))?;
-        let directory = {
-            if !self.knows_all() {
-                drop(self.list(Kind::Prompt).await);
-            }
-            self.directory()
-        };
+        if !self.knows_all() {
+            drop(self.list(Kind::Prompt).await);
+        }
+        let directory = self.directory();
         let (member, exposed) = match about.text("type").as_deref() {
             Some("ref/prompt") => ("name", about.text("name")),
             Some("ref/resource") => ("uri", about.text("uri")),
@@ -452,19 +450,13 @@ fn with(offers: &Offers, kind: Kind, now: Items) -> Arc<Offers> {
 /// The contents of a resource under the URI that the agent knows it by. `None` where nothing names it.
 fn with_uri(result: &RawValue, own: &str, exposed: &str) -> Option<Raw> {
     let mut object = Object::from_raw(result).ok()?;
-    let contents = array(object.get("contents")?).ok()?;
-    let renamed: Vec<Raw> = contents
-        .into_iter()
-        .map(|content| match Object::from_raw(content) {
-            Ok(mut one) if one.text("uri").as_deref() == Some(own) => {
-                one.set("uri", raw(exposed));
-                one.to_raw()
-            }
-            Ok(_) | Err(_) => content.to_owned(),
+    let contents = links::each(object.get("contents")?, |content| {
+        let mut one = Object::from_raw(content).ok()?;
+        (one.text("uri").as_deref() == Some(own)).then(|| {
+            one.set("uri", raw(exposed));
+            one.to_raw()
         })
-        .collect();
-    let texts: Vec<&str> = renamed.iter().map(|one| one.get()).collect();
-    let contents = RawValue::from_string(format!("[{}]", texts.join(","))).ok()?;
+    })?;
     object.set("contents", contents);
     Some(object.to_raw())
 }

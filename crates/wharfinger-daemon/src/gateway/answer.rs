@@ -47,12 +47,11 @@ const SETTLE: Duration = Duration::from_secs(2);
 impl Question<'_> {
     /// Answers; what belongs to it goes out before.
     pub(super) async fn answer(&self) -> Result<Raw, ErrorObject> {
+        self.is_offered().await?;
         if self.client.version.is_modern() {
-            self.is_offered().await?;
             let result = self.stateless().await?;
             return Ok(with_server_info(&result, &SERVER));
         }
-        self.is_offered().await?;
         match self.method {
             "ping" => Ok(empty_object()),
             "tools/list" => {
