@@ -59,14 +59,19 @@
 //! | [`config`] | sources, presets, validation, differences, edits |
 //! | [`catalog`] | tools and the names agents see |
 //! | [`policy`] | what an entry and a profile decide together |
+//! | [`approvals`] | calls that wait for a person |
 //! | [`servers`] | one actor an instance: starting, calls, stopping |
 //! | [`launch`] | processes, their environment, their end |
 //! | [`vault`] | which values are secret, and keeping them in |
 //! | [`journal`] | the database and the events |
+//! | [`agentfile`] | the agent's `.adf` file |
+//! | [`manage`] | tools with which an agent manages itself |
 
 #![deny(missing_docs)]
 
+pub mod agentfile;
 mod agents;
+pub mod approvals;
 pub mod call;
 pub mod catalog;
 pub mod change;
@@ -79,6 +84,7 @@ mod kept;
 pub mod launch;
 mod links;
 mod log;
+pub mod manage;
 pub mod model;
 pub mod policy;
 mod refresh;

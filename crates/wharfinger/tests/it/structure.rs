@@ -5,9 +5,12 @@ use std::path::Path;
 /// Rooms, and which other rooms each may use besides `model`.
 const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
+    ("agentfile", &[]),
+    ("approvals", &[]),
     ("config", &[]),
     ("catalog", &[]),
     ("policy", &[]),
+    ("manage", &[]),
     ("vault", &[]),
     ("journal", &[]),
     ("launch", &["vault"]),
