@@ -69,7 +69,10 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String], claims: &Claims) -> Cata
     let mut taken: HashMap<String, &ServerName> = HashMap::new();
     let (mut tools, mut warnings) = (vec![], vec![]);
     for offer in offers {
-        let OnClash::SkipAndWarn = offer.policy.on_clash;
+        match offer.policy.on_clash {
+            // Names that were given with a suffix do not clash; if some do all the same, nobody's call may reach another.
+            OnClash::SkipAndWarn | OnClash::Suffix => {}
+        }
         for (tool, name) in offer.tools.iter().zip(offer.names) {
             let folded = fold(name);
             let server = offer.server;

@@ -124,6 +124,12 @@ pub struct ServerEntry {
 }
 
 impl ServerEntry {
+    /// What [`startup_timeout`](Self::startup_timeout) is where nobody set it.
+    pub const STARTUP_TIMEOUT: Duration = Duration::from_secs(60);
+
+    /// What [`call_timeout`](Self::call_timeout) is where nobody set it.
+    pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
     /// What it is told of a client that declares this. A browser is one for its agent, whatever clients declare: it has
     /// one profile, and their roots would take its files out of the workspace (V36).
     pub fn tells(&self, client: &Declared) -> Declared {
@@ -142,6 +148,28 @@ pub enum Profile {
     /// Trusted, static, lazy.
     #[default]
     Chat,
+    /// Gated, installable, supervised.
+    Agent,
+}
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Self; 2] = [Self::Chat, Self::Agent];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// The profile of that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|profile| profile.as_str() == word)
+    }
 }
 
 /// What becomes of a tool whose exposed name is taken (V47, V48).
@@ -149,6 +177,8 @@ pub enum Profile {
 pub enum OnClash {
     /// It is left out, with a warning that names both.
     SkipAndWarn,
+    /// It has got a name of its own, with a suffix that never changes (A145).
+    Suffix,
 }
 
 /// When a server's process starts.
@@ -156,6 +186,8 @@ pub enum OnClash {
 pub enum StartMode {
     /// With the first call (V57).
     OnFirstCall,
+    /// As soon as an agent that uses it is active, until none is (A180).
+    WhenActive,
 }
 
 /// What follows an unexpected end of a server's process.
@@ -163,6 +195,21 @@ pub enum StartMode {
 pub enum Restart {
     /// The next call starts it again (V61).
     OnNextCall,
+    /// It is started again by itself (A183). The count begins anew once it runs; after the last attempt it stays down
+    /// until somebody starts it.
+    Backoff {
+        /// How long before each attempt; there are as many attempts as waits.
+        waits: [Duration; 3],
+    },
+}
+
+/// How a running server is asked whether it still answers (A186).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// From one `ping` to the next.
+    pub every: Duration,
+    /// How long the answer may take.
+    pub limit: Duration,
 }
 
 /// Everything an entry and a profile decide together; naming, starting, environment and results read only this.
@@ -186,6 +233,8 @@ pub struct EffectivePolicy {
     pub progress_extends: bool,
     /// See [`ServerEntry::idle_timeout`].
     pub idle_timeout: Option<Duration>,
+    /// See [`Health`]; `None` where it is not asked.
+    pub health: Option<Health>,
     /// Calls that may run at once; more wait their turn.
     pub parallel_calls: usize,
     /// After a failed discovery, the shortest time until the next attempt (V53).

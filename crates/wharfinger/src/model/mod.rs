@@ -1,21 +1,25 @@
 //! The plain words: names, values, states. Imports nobody; every room may use it.
 
+mod declaration;
 mod declared;
 mod entry;
 pub mod expand;
 mod limits;
 mod names;
+mod pin;
 mod problem;
 mod secret;
 mod status;
 
+pub use declaration::{Declaration, DeclarationError, ToolStatus, declarations, declare};
 pub use declared::{Declared, Roots};
 pub use entry::{
-    BLOCKED, EffectivePolicy, KnownName, OnClash, Profile, Restart, Scope, ServerEntry, Source,
-    StartMode, StderrLevel, Transport, is_blocked,
+    BLOCKED, EffectivePolicy, Health, KnownName, OnClash, Profile, Restart, Scope, ServerEntry,
+    Source, StartMode, StderrLevel, Transport, is_blocked,
 };
 pub use limits::Limits;
 pub use names::{AgentName, NameError, ServerName, SessionId, ToolName, nearest};
+pub use pin::{Class, DiffLine, Difference, Pin, Suspicion, SuspicionKind};
 pub use problem::{Place, Problem, Severity};
 pub use secret::Secret;
 pub use status::{Exit, Status};

@@ -1,0 +1,123 @@
+//! A listing against what an agent declares and trusts (A148–A156, A163).
+
+use serde_json::Value;
+
+use super::listing::Tool;
+use super::suspicion::Others;
+use crate::model::{Class, Declaration, Difference, Pin, ServerName, Suspicion, ToolName};
+
+/// What a server listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    /// Whose listing it is.
+    pub server: &'a ServerName,
+    /// In listing order.
+    pub tools: &'a [Tool],
+    /// The exposed name of each.
+    pub names: &'a [String],
+    /// Which clients it is for; see [`Pin::listed_for`].
+    pub listed_for: &'a str,
+    /// All pages came. Otherwise nothing is taken for removed (A152).
+    pub complete: bool,
+}
+
+/// What was known before. Rows and pins of other tools may be among them; they stay as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// As the agent's configuration has them.
+    pub declarations: Vec<Declaration>,
+    /// Of this agent.
+    pub pins: Vec<Pin>,
+}
+
+/// Which changes are taken over without a review.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Accept {
+    /// None.
+    #[default]
+    Nothing,
+    /// Those that change nothing that matters.
+    Cosmetic,
+    /// Also those that only allow more.
+    Wider,
+}
+
+impl Accept {
+    /// Whether it covers changes of a class.
+    pub fn covers(self, class: Class) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Cosmetic => class <= Class::Cosmetic,
+            Self::Wider => class <= Class::Wider,
+        }
+    }
+}
+
+/// What the owner wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Calls of new tools wait for a person: `mcp.new_tools_restricted` (A150).
+    pub new_tools_restricted: bool,
+    /// See [`Accept`].
+    pub accept: Accept,
+    /// The time, in milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// What is so afterwards: those before in their order, then the new ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct After {
+    /// To be written with [`declare`](crate::model::declare).
+    pub declarations: Vec<Declaration>,
+    /// To be kept.
+    pub pins: Vec<Pin>,
+    /// What happened, in listing order; what is gone comes last.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// What became of one tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// As the agent calls it.
+    pub exposed: String,
+    /// As its server names it.
+    pub tool: ToolName,
+    /// See [`What`].
+    pub what: What,
+    /// What is suspicious about its definition.
+    pub suspicions: Vec<Suspicion>,
+}
+
+/// What can become of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It is new, and on unless it is suspicious.
+    Added,
+    /// It is not what was reviewed: it is off. Without a difference where the earlier definition is not known.
+    Changed(Option<Difference>),
+    /// It is again what was reviewed, and stays off until somebody reviews it.
+    Reverted,
+    /// It changed in a way that the owner accepts beforehand.
+    Accepted(Difference),
+    /// It is not listed any more: it is off.
+    Removed,
+    /// It is listed again as it was, and stays off until somebody reviews it.
+    Returned,
+    /// Its declaration was made by hand; what is listed is now what was reviewed.
+    Filled,
+}
+
+/// Compares a listing with what was known of its server's tools.
+pub fn reconcile(listed: &Listed<'_>, before: &Before, rules: &Rules, others: &Others) -> After {
+    let _ = (listed, rules, others);
+    After {
+        declarations: before.declarations.clone(),
+        pins: before.pins.clone(),
+        outcomes: vec![],
+    }
+}
+
+/// What an entry's `available_tools` keeps of a listing (A156): what each tool is, readable without its server (A159).
+pub fn available_tools(tools: &[Tool]) -> Value {
+    Value::Array(tools.iter().map(|_| Value::Null).collect())
+}

@@ -1,0 +1,154 @@
+//! The definition of a tool that an agent trusts, and how a later one differs from it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ServerName, ToolName};
+
+/// What an agent knows of a tool's definition. One for each tool of each of its servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin {
+    /// Whose tool it is.
+    pub server: ServerName,
+    /// As its server names it.
+    pub tool: ToolName,
+    /// As the agent calls it; its declaration has this name.
+    pub exposed: String,
+    /// Which listing it was first seen in: what the clients declare that it was made for. Another listing that lacks it
+    /// says nothing about it.
+    pub listed_for: String,
+    /// The whole definition that was reviewed, or trusted when it was first seen. `None` where none ever was.
+    pub reviewed: Option<String>,
+    /// The whole definition that was last listed.
+    pub current: Option<String>,
+    /// What became other since the review; `None` where nothing did, or it was dismissed.
+    pub change: Option<Difference>,
+    /// When that was seen, in milliseconds since 1970.
+    pub changed_at: Option<i64>,
+}
+
+impl Pin {
+    /// Whether what is listed is what was reviewed. Where it is not, nobody but the owner may call it.
+    pub fn is_reviewed(&self) -> bool {
+        self.reviewed.is_some() && self.reviewed == self.current
+    }
+}
+
+/// How much a change of a definition matters, from least to most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum Class {
+    /// White space, order, a date or a number in a description.
+    Cosmetic,
+    /// Everything that was allowed still is: a new optional argument, another value of an enumeration, a looser limit.
+    Wider,
+    /// Calls that were right may be wrong now; or it cannot be told.
+    Narrower,
+    /// What people and models read of it is another text, or what it says about its effects.
+    Meaning,
+    /// It looks like an attempt to deceive; see [`Suspicion`].
+    Suspicious,
+}
+
+impl Class {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cosmetic => "cosmetic",
+            Self::Wider => "wider",
+            Self::Narrower => "narrower",
+            Self::Meaning => "meaning",
+            Self::Suspicious => "suspicious",
+        }
+    }
+}
+
+/// How two definitions of a tool differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Difference {
+    /// That of its worst line.
+    pub class: Class,
+    /// In the order of the definition. Never very many: the last one says how many were left out.
+    pub lines: Vec<DiffLine>,
+}
+
+/// One place at which two definitions differ. Its texts are safe to show: what cannot be seen is written out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct DiffLine {
+    /// Where, as in `inputSchema.properties.path`.
+    pub path: String,
+    /// What happened there, as in `added, optional`.
+    pub what: String,
+    /// How much it matters.
+    pub class: Class,
+    /// JSON that was there, where it helps; cut where it is long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old: Option<String>,
+    /// JSON that is there now, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new: Option<String>,
+}
+
+impl fmt::Display for DiffLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)?;
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => write!(f, ": {old} → {new}"),
+            (Some(one), None) | (None, Some(one)) => write!(f, ": {one}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, line) in self.lines.iter().enumerate() {
+            let gap = if index == 0 { "" } else { "\n" };
+            write!(f, "{gap}{line}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What is suspected of a definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub enum SuspicionKind {
+    /// It holds characters that nobody sees, or that change the order of what is read.
+    Hidden,
+    /// It tells the model what to do beyond this tool.
+    Orders,
+    /// It may be taken for a tool of another server, or speaks of one.
+    Imitates,
+    /// It is too large or nested too deeply to be looked through.
+    Unreadable,
+}
+
+/// A reason to distrust a definition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Suspicion {
+    /// What kind.
+    pub kind: SuspicionKind,
+    /// Where, as in [`DiffLine::path`].
+    pub path: String,
+    /// What was found there, safe to show.
+    pub found: String,
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            SuspicionKind::Hidden => "holds what cannot be seen",
+            SuspicionKind::Orders => "gives the model orders",
+            SuspicionKind::Imitates => "may be taken for another server's tool",
+            SuspicionKind::Unreadable => "cannot be looked through",
+        };
+        write!(f, "{} {what}: {}", self.path, self.found)
+    }
+}

@@ -1,0 +1,65 @@
+//! One value that naming, starting and calling read.
+
+use std::time::Duration;
+
+use crate::model::{EffectivePolicy, Health, OnClash, Profile, Restart, ServerEntry, StartMode};
+
+/// The policy of a server for agents of a profile. What the owner set in the entry counts for every profile; what nobody
+/// set is the profile's own: an agent's server has 20 s to start and 60 s for a call (A182, A187).
+pub fn effective(entry: &ServerEntry, profile: Profile) -> EffectivePolicy {
+    match profile {
+        Profile::Chat => EffectivePolicy {
+            name_limit: 48,
+            prefix: entry.tool_prefix.clone(),
+            on_clash: OnClash::SkipAndWarn,
+            start: StartMode::OnFirstCall,
+            restart: Restart::OnNextCall,
+            startup_timeout: entry.startup_timeout,
+            call_timeout: entry.call_timeout,
+            progress_extends: false,
+            idle_timeout: entry.idle_timeout,
+            health: None,
+            parallel_calls: parallel_calls(entry),
+            retry_after: Duration::from_secs(60),
+            scope: entry.scope,
+            roots: entry.roots,
+        },
+        Profile::Agent => EffectivePolicy {
+            name_limit: 64,
+            prefix: format!("mcp_{}_", entry.name),
+            on_clash: OnClash::Suffix,
+            start: StartMode::WhenActive,
+            restart: Restart::Backoff {
+                waits: [2, 4, 8].map(Duration::from_secs),
+            },
+            startup_timeout: unless_set(
+                entry.startup_timeout,
+                ServerEntry::STARTUP_TIMEOUT,
+                Duration::from_secs(20),
+            ),
+            call_timeout: unless_set(
+                entry.call_timeout,
+                ServerEntry::CALL_TIMEOUT,
+                Duration::from_secs(60),
+            ),
+            progress_extends: true,
+            idle_timeout: None,
+            health: Some(Health {
+                every: Duration::from_secs(60),
+                limit: Duration::from_secs(10),
+            }),
+            parallel_calls: parallel_calls(entry),
+            retry_after: Duration::from_secs(60),
+            scope: entry.scope,
+            roots: entry.roots,
+        },
+    }
+}
+
+fn parallel_calls(entry: &ServerEntry) -> usize {
+    if entry.parallel { 64 } else { 1 }
+}
+
+fn unless_set(entry: Duration, nobody: Duration, profile: Duration) -> Duration {
+    if entry == nobody { profile } else { entry }
+}
