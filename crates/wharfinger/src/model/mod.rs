@@ -1,5 +1,6 @@
 //! The plain words: names, values, states. Imports nobody; every room may use it.
 
+mod canonical;
 mod declared;
 mod entry;
 pub mod expand;
@@ -9,6 +10,7 @@ mod problem;
 mod secret;
 mod status;
 
+pub use canonical::canonical;
 pub use declared::{Declared, Roots};
 pub use entry::{
     BLOCKED, EffectivePolicy, KnownName, OnClash, Profile, Restart, Scope, ServerEntry, Source,
