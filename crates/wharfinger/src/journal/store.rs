@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::model::KnownName;
 
 /// The schema this program writes.
-const SCHEMA: i64 = 2;
+const SCHEMA: i64 = 3;
 
 /// Why the database could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -321,6 +321,17 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
                  plain INTEGER NOT NULL, PRIMARY KEY(kind, name, server));",
         )?;
     }
+    if found < 3 {
+        // What the columns mean is in `record.rs`, how they are hashed in `chain.rs`.
+        transaction.execute_batch(
+            "CREATE TABLE journal(seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, who TEXT NOT NULL,
+                 agent TEXT, session TEXT, server TEXT, tool TEXT, outcome TEXT NOT NULL, millis INTEGER,
+                 approval TEXT, args_digest TEXT, preview TEXT, subject TEXT, text TEXT, hash BLOB NOT NULL);
+             CREATE TABLE journal_ends(one INTEGER PRIMARY KEY CHECK (one = 1), before_seq INTEGER NOT NULL,
+                 before_hash BLOB NOT NULL, last_seq INTEGER NOT NULL, last_hash BLOB NOT NULL);
+             INSERT INTO journal_ends VALUES (1, 0, zeroblob(32), 0, zeroblob(32));",
+        )?;
+    }
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.commit()?;
     Ok(())
@@ -440,7 +451,7 @@ mod tests {
         drop(db);
         assert!(matches!(
             Store::open(&path),
-            Err(StoreError::Newer { found: 3 })
+            Err(StoreError::Newer { found }) if found == SCHEMA + 1
         ));
     }
 }

@@ -1,5 +1,6 @@
 //! The plain words: names, values, states. Imports nobody; every room may use it.
 
+mod canonical;
 mod declaration;
 mod declared;
 mod entry;
@@ -11,6 +12,7 @@ mod problem;
 mod secret;
 mod status;
 
+pub use canonical::canonical;
 pub use declaration::{Declaration, DeclarationError, ToolStatus, declarations, declare};
 pub use declared::{Declared, Roots};
 pub use entry::{
