@@ -1,0 +1,401 @@
+//! An open file: made, opened, copied, closed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arc_swap::ArcSwap;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use serde_json::Value;
+use tempfile::NamedTempFile;
+
+use super::check::{self, Trust};
+use super::identity::Unlocked;
+use super::lock::OwnerLock;
+use super::meta::{READONLY, put_runtime_meta};
+use super::{Error, Keys, config, files, identity, schema};
+
+/// What a new agent's file begins with.
+#[derive(Clone, Debug, Default)]
+pub struct NewAgent {
+    /// Its name.
+    pub name: String,
+    /// Rows of `adf_meta` of our own, by names that do not begin with `adf_`. Agents cannot write them.
+    pub meta: Vec<(String, String)>,
+    /// What its configuration is to say; members it does not have get their defaults.
+    pub config: Value,
+}
+
+/// An agent's file that is open here, and nowhere else.
+#[derive(Debug)]
+pub struct AgentFile {
+    pub(super) path: PathBuf,
+    schema: i64,
+    is_read_only: bool,
+    pub(super) config: ArcSwap<Value>,
+    pub(super) keys: Keys,
+    state: Mutex<State>,
+    // The last: let go when the database is closed.
+    _lock: OwnerLock,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    connection: Option<Connection>,
+    pub unlocked: Unlocked,
+}
+
+/// Held by whoever looks at a file without `SQLite`'s locks, so that nobody of this process opens it meanwhile: when a
+/// handle is closed, all locks of the process on that file are gone.
+pub(super) fn opening() -> MutexGuard<'static, ()> {
+    static OPENING: Mutex<()> = Mutex::new(());
+    OPENING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl AgentFile {
+    /// Makes a new file (0600) and opens it. It appears whole or not at all, and never in place of another.
+    pub fn create(path: &Path, new: &NewAgent, keys: &Keys) -> Result<Self, Error> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let name = path
+            .file_name()
+            .ok_or_else(|| Error::Refused("an agent's file needs a name".into()))?;
+        let path = &fs::canonicalize(folder)
+            .map_err(Error::io("make a file in", folder))?
+            .join(name);
+        let lock = OwnerLock::take(path)?;
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(Error::Exists { path: path.clone() });
+        }
+        let made = temporary(path)?;
+        fill(made.path(), new, keys)?;
+        persist(made, path)?;
+        Self::open_locked(path, keys, lock)
+    }
+
+    /// Opens a file for reading and writing. One that cannot be opened is left as it was, byte for byte.
+    pub fn open(path: &Path, keys: &Keys) -> Result<Self, Error> {
+        let path = &check::resolve(path)?;
+        Self::open_locked(path, keys, OwnerLock::take(path)?)
+    }
+
+    fn open_locked(path: &Path, keys: &Keys, lock: OwnerLock) -> Result<Self, Error> {
+        let _opening = opening();
+        let failed = Error::sqlite(path);
+        let looking = check::reading(path)?;
+        let look = check::look(&looking, path, Trust::Opened)?;
+        let is_read_only = look.schema > schema::NEWEST;
+        let mut connection = if is_read_only {
+            looking
+        } else {
+            drop(looking);
+            alone(path)?;
+            writing(path).map_err(&failed)?
+        };
+        let unlocked = if is_read_only {
+            identity::unlock(&connection, keys).map_err(&failed)?.0
+        } else {
+            let write = connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)
+                .map_err(&failed)?;
+            let unlocked = identity::open(&write, keys)
+                .and_then(|unlocked| {
+                    protect(&write)?;
+                    write.execute_batch(schema::PINS)?;
+                    Ok(unlocked)
+                })
+                .map_err(&failed)?;
+            write
+                .execute("DELETE FROM adf_meta WHERE key = 'adf_clean_close'", [])
+                .map_err(&failed)?;
+            write.commit().map_err(&failed)?;
+            unlocked
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            schema: look.schema,
+            is_read_only,
+            config: ArcSwap::new(Arc::new(look.config)),
+            keys: keys.clone(),
+            state: Mutex::new(State {
+                connection: Some(connection),
+                unlocked,
+            }),
+            _lock: lock,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The schema of its tables.
+    pub fn schema(&self) -> i64 {
+        self.schema
+    }
+
+    /// Whether it is of a schema that is only read.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Closes it and marks it as closed in good order.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let failed = Error::sqlite(&self.path);
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.unlocked = Unlocked::default();
+        let Some(connection) = state.connection.take() else {
+            return Ok(());
+        };
+        let marked = if self.is_read_only {
+            Ok(())
+        } else {
+            mark_closed(&connection).map_err(&failed)
+        };
+        connection.close().map_err(|(_, error)| failed(error))?;
+        marked
+    }
+
+    /// Writes a copy (0600) that is closed in good order, never over another file.
+    pub fn export_to(&self, to: &Path) -> Result<(), Error> {
+        self.copy_to(to, |_| Ok(()))
+    }
+
+    /// Writes a copy with a change that is not in this one.
+    pub(super) fn copy_to(
+        &self,
+        to: &Path,
+        change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), Error> {
+        if fs::symlink_metadata(to).is_ok() {
+            return Err(Error::Exists {
+                path: to.to_owned(),
+            });
+        }
+        let copy = temporary(to)?;
+        let mut into = Connection::open(copy.path()).map_err(Error::sqlite(to))?;
+        // Page by page, so that everything in it is where it was.
+        self.read(|from, _| {
+            rusqlite::backup::Backup::new(from, &mut into)?.run_to_completion(
+                1024,
+                Duration::ZERO,
+                None,
+            )
+        })?;
+        check::distrust(&into)
+            .and_then(|()| change(&into))
+            .and_then(|()| mark_closed(&into))
+            .and_then(|()| into.close().map_err(|(_, error)| error))
+            .map_err(Error::sqlite(to))?;
+        persist(copy, to)
+    }
+
+    /// Reads.
+    pub(super) fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection, &Unlocked) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let state = self.state();
+        let connection = state.connection.as_ref().ok_or(Error::Closed)?;
+        read(connection, &state.unlocked).map_err(Error::sqlite(&self.path))
+    }
+
+    /// Writes, all or nothing: what the closure changed is kept if it succeeds.
+    pub(super) fn write<T, E: From<Error>>(
+        &self,
+        write: impl FnOnce(&mut Change<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if self.is_read_only {
+            return Err(E::from(Error::ReadOnly {
+                path: self.path.clone(),
+                found: self.schema,
+            }));
+        }
+        let failed = Error::sqlite(&self.path);
+        let mut state = self.state();
+        let State {
+            connection,
+            unlocked,
+        } = &mut *state;
+        let connection = connection.as_mut().ok_or(Error::Closed)?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(&failed)?;
+        let mut writing = Change {
+            unlocked: unlocked.clone(),
+            path: &self.path,
+            keys: &self.keys,
+            transaction,
+        };
+        let done = write(&mut writing)?;
+        let Change {
+            transaction,
+            unlocked: known,
+            ..
+        } = writing;
+        transaction.commit().map_err(&failed)?;
+        *unlocked = known;
+        Ok(done)
+    }
+
+    /// Remembers keys, in memory only.
+    pub(super) fn know(&self, know: impl FnOnce(&mut Unlocked)) {
+        know(&mut self.state().unlocked);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A transaction, and what it may make known when it is kept.
+pub(super) struct Change<'a> {
+    pub transaction: Transaction<'a>,
+    pub unlocked: Unlocked,
+    pub path: &'a Path,
+    pub keys: &'a Keys,
+}
+
+impl Change<'_> {
+    /// Runs statements; their errors name the file.
+    pub(super) fn run<T>(
+        &self,
+        run: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        run(&self.transaction).map_err(Error::sqlite(self.path))
+    }
+}
+
+impl Drop for AgentFile {
+    fn drop(&mut self) {
+        // Nobody is there to hear of it; the next opening looks the file over.
+        drop(self.finish());
+    }
+}
+
+/// A connection that writes.
+fn writing(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    check::distrust(&connection)?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    Ok(connection)
+}
+
+/// Whether no other program has it open; those who know nothing of our lock have `SQLite`'s.
+fn alone(path: &Path) -> Result<(), Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let try_it = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        check::distrust(&connection)?;
+        connection.busy_timeout(Duration::ZERO)?;
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        connection.execute_batch("BEGIN EXCLUSIVE; ROLLBACK")
+    };
+    try_it().map_err(|error: rusqlite::Error| match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::InUse {
+            path: path.to_owned(),
+        },
+        _ => Error::sqlite(path)(error),
+    })
+}
+
+/// DIDs and versions are not for agents to write, in files made before that was so either.
+fn protect(connection: &Connection) -> rusqlite::Result<()> {
+    for key in READONLY {
+        connection.execute(
+            "UPDATE adf_meta SET protection = 'readonly' WHERE key = ?1 AND protection <> 'readonly'",
+            [key],
+        )?;
+    }
+    Ok(())
+}
+
+fn mark_closed(connection: &Connection) -> rusqlite::Result<()> {
+    let is_blocked: bool =
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if is_blocked {
+        return Ok(());
+    }
+    put_runtime_meta(connection, "adf_clean_close", "1")
+}
+
+/// A file beside another, to be renamed to it.
+fn temporary(path: &Path) -> Result<NamedTempFile, Error> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    tempfile::Builder::new()
+        .prefix(".agent-")
+        .suffix(".tmp")
+        .tempfile_in(folder)
+        .map_err(Error::io("write", path))
+}
+
+fn persist(file: NamedTempFile, path: &Path) -> Result<(), Error> {
+    file.as_file()
+        .sync_all()
+        .map_err(Error::io("write", path))?;
+    file.persist_noclobber(path)
+        .map_err(|error| match error.error.kind() {
+            io::ErrorKind::AlreadyExists => Error::Exists {
+                path: path.to_owned(),
+            },
+            _ => Error::io("write", path)(error.error),
+        })?;
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    fs::File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(Error::io("write", path))
+}
+
+/// The tables of a new file and what they begin with.
+fn fill(path: &Path, new: &NewAgent, keys: &Keys) -> Result<(), Error> {
+    let config = config::complete(&new.name, &new.config)?;
+    let failed = Error::sqlite(path);
+    let mut connection = writing(path).map_err(&failed)?;
+    let write = connection.transaction().map_err(&failed)?;
+    write
+        .execute_batch(schema::TABLES)
+        .and_then(|()| write.execute_batch(schema::PINS))
+        .map_err(&failed)?;
+    for (key, value) in &new.meta {
+        super::meta::free(key)?;
+        put_runtime_meta(&write, key, value).map_err(&failed)?;
+    }
+    let rows = || -> rusqlite::Result<()> {
+        config::begin(&write, &config)?;
+        files::begin(&write)?;
+        identity::begin(&write, keys)
+    };
+    rows().map_err(&failed)?;
+    write.commit().map_err(&failed)?;
+    mark_closed(&connection).map_err(&failed)?;
+    connection.close().map_err(|(_, error)| failed(error))
+}
+
+/// Milliseconds since 1970.
+pub(super) fn now() -> i64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Now, as the format writes times that are text.
+pub(super) const ISO_NOW: &str = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
