@@ -407,6 +407,7 @@ pub(crate) fn spec(
         entry,
         inherit,
         workspace,
+        scratch: None,
     })?;
     if !plan.refused.is_empty() {
         tracing::warn!(server = %entry.name, "variables that no server may have are left out: {}", plan.refused.join(", "));

@@ -279,6 +279,7 @@ impl Wharf {
                 entry,
                 inherit,
                 workspace: Path::new("/"),
+                scratch: None,
             };
             let planned = launch::plan(request).map(|plan| plan.secrets);
             planned

@@ -7,6 +7,7 @@ mod environment;
 pub mod guard;
 mod process;
 mod profile;
+pub mod scratch;
 mod spawn;
 mod tree;
 
@@ -14,5 +15,6 @@ pub use environment::{INHERITED, Inherit, REGISTRY};
 pub use guard::{Guard, GuardError};
 pub use process::{Grace, Process};
 pub(crate) use profile::unlock;
+pub use scratch::{Scratch, ScratchError};
 pub use spawn::{Launched, Plan, Request, SpawnError, plan, spawn};
 pub use tree::{INSTANCE, OWNER, Owner};

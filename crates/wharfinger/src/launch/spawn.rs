@@ -22,6 +22,8 @@ pub struct Request<'a> {
     pub inherit: &'a Inherit,
     /// What `${workspace}` stands for.
     pub workspace: &'a Path,
+    /// Where it stands if its entry does not say; the workspace when `None` (A192).
+    pub scratch: Option<&'a Path>,
 }
 
 /// A command ready to be run: everything expanded, secrets in place.
@@ -47,6 +49,7 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
         entry,
         inherit,
         workspace,
+        scratch,
     } = request;
     let Transport::Stdio { command, args, cwd } = &entry.transport else {
         return None;
@@ -77,7 +80,7 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
         env.insert(name.clone(), value);
     }
     let cwd = cwd.as_ref().map_or_else(
-        || workspace.to_owned(),
+        || scratch.unwrap_or(workspace).to_owned(),
         |cwd| workspace.join(expand::workspace(cwd, &dir)),
     );
     Some(Plan {

@@ -200,7 +200,20 @@ pub enum Restart {
     Backoff {
         /// How long before each attempt; there are as many attempts as waits.
         waits: [Duration; 3],
+        /// What follows where a server that was to start did not (A182).
+        again: [Again; 3],
     },
+}
+
+/// Another attempt to start a server that did not start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// How long before it.
+    pub wait: Duration,
+    /// How long it may take; never less than the limit of the first one.
+    pub limit: Duration,
+    /// Whoever has asked for the server waits for this one, too; the others happen behind their back.
+    pub inline: bool,
 }
 
 /// How a running server is asked whether it still answers (A186).
@@ -235,6 +248,8 @@ pub struct EffectivePolicy {
     pub idle_timeout: Option<Duration>,
     /// See [`Health`]; `None` where it is not asked.
     pub health: Option<Health>,
+    /// Whether calls and their results leave a line each in the server's log (A188).
+    pub log_calls: bool,
     /// Calls that may run at once; more wait their turn.
     pub parallel_calls: usize,
     /// After a failed discovery, the shortest time until the next attempt (V53).

@@ -16,8 +16,8 @@ pub use canonical::canonical;
 pub use declaration::{Declaration, DeclarationError, ToolStatus, declarations, declare};
 pub use declared::{Declared, Roots};
 pub use entry::{
-    BLOCKED, EffectivePolicy, Health, KnownName, OnClash, Profile, Restart, Scope, ServerEntry,
-    Source, StartMode, StderrLevel, Transport, is_blocked,
+    Again, BLOCKED, EffectivePolicy, Health, KnownName, OnClash, Profile, Restart, Scope,
+    ServerEntry, Source, StartMode, StderrLevel, Transport, is_blocked,
 };
 pub use limits::Limits;
 pub use names::{AgentName, NameError, ServerName, SessionId, ToolName, nearest};

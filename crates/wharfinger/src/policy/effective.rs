@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::model::{EffectivePolicy, Health, OnClash, Profile, Restart, ServerEntry, StartMode};
+use crate::model::{
+    Again, EffectivePolicy, Health, OnClash, Profile, Restart, ServerEntry, StartMode,
+};
 
 /// The policy of a server for agents of a profile. What the owner set in the entry counts for every profile; what nobody
 /// set is the profile's own: an agent's server has 20 s to start and 60 s for a call (A182, A187).
@@ -19,6 +21,7 @@ pub fn effective(entry: &ServerEntry, profile: Profile) -> EffectivePolicy {
             progress_extends: false,
             idle_timeout: entry.idle_timeout,
             health: None,
+            log_calls: false,
             parallel_calls: parallel_calls(entry),
             retry_after: Duration::from_secs(60),
             scope: entry.scope,
@@ -31,6 +34,13 @@ pub fn effective(entry: &ServerEntry, profile: Profile) -> EffectivePolicy {
             start: StartMode::WhenActive,
             restart: Restart::Backoff {
                 waits: [2, 4, 8].map(Duration::from_secs),
+                again: [(2, 20, true), (2, 60, false), (4, 120, false)].map(
+                    |(wait, limit, inline)| Again {
+                        wait: Duration::from_secs(wait),
+                        limit: Duration::from_secs(limit),
+                        inline,
+                    },
+                ),
             },
             startup_timeout: unless_set(
                 entry.startup_timeout,
@@ -48,6 +58,7 @@ pub fn effective(entry: &ServerEntry, profile: Profile) -> EffectivePolicy {
                 every: Duration::from_secs(60),
                 limit: Duration::from_secs(10),
             }),
+            log_calls: true,
             parallel_calls: parallel_calls(entry),
             retry_after: Duration::from_secs(60),
             scope: entry.scope,
