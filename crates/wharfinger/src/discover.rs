@@ -414,7 +414,7 @@ pub(crate) fn spec(
     }
     Some(Spec {
         name: entry.name.clone(),
-        plan,
+        plan: plan.into(),
         policy: policy::effective(entry, Profile::Chat),
         roots: roots(entry, declared, workspace),
         declared: declared.clone(),
@@ -463,11 +463,7 @@ impl servers::Audience for Log {
         let Some(wharf) = self.wharf.upgrade().map(Wharf) else {
             return;
         };
-        match note {
-            Note::Stderr(line) => wharf.log(&self.server, &line),
-            Note::Noise(line) => wharf.log(&self.server, &format!("(stdout) {line}")),
-            Note::Status(_) | Note::Notification { .. } | Note::Tools(_) => {}
-        }
+        wharf.log(&self.server, None, note);
     }
 
     fn asked(&self, asked: Asked) {

@@ -191,7 +191,7 @@ impl Wharf {
 
     /// A session is over: its instances that nobody else uses stop; waits for that. Sessions that never end do not
     /// count, but for their calls in flight.
-    pub(crate) async fn release(&self, session: &SessionState) {
+    pub(crate) async fn release_instances(&self, session: &SessionState) {
         let lasting: HashSet<u64> = {
             let sessions = lock(&self.0.sessions);
             let lasting = sessions.values().filter(|state| state.lasting);
@@ -336,8 +336,7 @@ impl Audience for Ear {
                     tracing::warn!(%server, "too many changed lists at once; one was dropped");
                 }
             }
-            Note::Stderr(line) => wharf.log(server, &line),
-            Note::Noise(line) => wharf.log(server, &format!("(stdout) {line}")),
+            note => wharf.log(server, Some(&self.place.agent), note),
         }
     }
 

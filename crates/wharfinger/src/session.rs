@@ -389,6 +389,6 @@ impl Session {
         tokio::time::timeout(Duration::from_secs(1), self.state.settled())
             .await
             .ok();
-        self.wharf.release(&self.state).await;
+        self.wharf.release_instances(&self.state).await;
     }
 }

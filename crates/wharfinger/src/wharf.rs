@@ -17,13 +17,14 @@ use crate::catalog::{Catalog, Claims};
 use crate::config::{Config, Loaded};
 use crate::conversation::SessionState;
 use crate::discover::{self, Discoveries};
+use crate::halt;
 use crate::instances::Instances;
 use crate::journal::{Events, Store, StoreError};
 use crate::launch::{self, Inherit, Owner};
-use crate::log::Pace;
+use crate::log::{Logs, Pace};
 use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
 use crate::refresh::{self, Update};
-use crate::servers::{Context, Lines};
+use crate::servers::Context;
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Tasks;
 use crate::vault::{self, Redactor, SecretNames};
@@ -95,6 +96,7 @@ pub(crate) struct Inner {
     pub(crate) inherit: Inherit,
     pub(crate) workspaces: PathBuf,
     pub(crate) scratch: PathBuf,
+    pub(crate) halt_file: PathBuf,
     pub(crate) config: ArcSwap<Config>,
     pub(crate) problems: ArcSwap<Vec<Problem>>,
     pub(crate) redactor: ArcSwap<Redactor>,
@@ -112,7 +114,7 @@ pub(crate) struct Inner {
     pub(crate) subscriptions: Mutex<Subscriptions>,
     pub(crate) sessions: Mutex<HashMap<SessionId, Arc<SessionState>>>,
     pub(crate) agents: Mutex<BTreeSet<AgentName>>,
-    pub(crate) logs: Mutex<HashMap<ServerName, Lines>>,
+    pub(crate) logs: Mutex<Logs>,
     pub(crate) pace: Mutex<HashMap<ServerName, Pace>>,
 }
 
@@ -166,6 +168,7 @@ impl Wharf {
             client: Arc::from(raw(&client)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
+            gate: halt::recall(&halt::file(&path)),
         };
         let (updates, inbox) = mpsc::channel(256);
         let secrets: Vec<Secret> = inherit.secrets().cloned().map(Secret::new).collect();
@@ -176,6 +179,7 @@ impl Wharf {
             inherit,
             workspaces,
             scratch,
+            halt_file: halt::file(&path),
             config: ArcSwap::from_pointee(loaded.config),
             problems: ArcSwap::from_pointee(loaded.problems),
             redactor: ArcSwap::default(),

@@ -75,6 +75,24 @@ pub enum EventKind {
         /// Redacted, at most as long as the limit.
         line: String,
     },
+    /// What became of a supervised server, or of a call to it.
+    Log {
+        /// Whose.
+        server: ServerName,
+        /// Whose process.
+        agent: Option<AgentName>,
+        /// Whether it is an error.
+        failed: bool,
+        /// Redacted.
+        text: String,
+    },
+    /// An emergency stop: every server is stopped, and none starts.
+    Halted {
+        /// In the words of who did it.
+        reason: String,
+    },
+    /// Servers may start again after an emergency stop.
+    Released,
 }
 
 /// The channel of all events.

@@ -260,6 +260,16 @@ pub struct EffectivePolicy {
     pub roots: Roots,
 }
 
+impl EffectivePolicy {
+    /// Whether it is kept running without anybody's call (A183).
+    pub fn is_supervised(&self) -> bool {
+        match self.restart {
+            Restart::OnNextCall => false,
+            Restart::Backoff { .. } => true,
+        }
+    }
+}
+
 /// A name given before: to the `nth` tool of that name (from 0) of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownName {

@@ -1,15 +1,16 @@
 //! From a plan to a server that is ready: start, find out its era, shake hands.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::connection::{self, Connection};
 use wharfinger_wire::era::{
@@ -21,8 +22,9 @@ use super::activity::Activity;
 use super::asked::Questions;
 use super::relay::Relay;
 use super::stderr::{Lines, drain};
-use super::{Audience, Context, Note, Spec, StartError};
-use crate::launch::{self, Grace, Process};
+use super::{Audience, Context, Note, Pass, Prepared, Spec, StartError};
+use crate::launch::{self, Grace, Launched, Process};
+use crate::model::Exit;
 
 /// How long a server's first questions are waited for.
 const FIRST_QUESTIONS: Duration = Duration::from_secs(1);
@@ -38,6 +40,19 @@ pub(super) struct Live {
     pub(super) activity: Activity,
     pub(super) questions: Questions,
     pub(super) pid: u32,
+    /// How it ended unasked, before anybody is told; only where it is supervised.
+    pub(super) lost: OnceLock<Arc<Lost>>,
+}
+
+/// An unasked end of a server that is started again by itself.
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) exit: Exit,
+    pub(super) stderr: Vec<String>,
+    /// What happens next.
+    pub(super) next: String,
+    /// Some call was told.
+    pub(super) told: AtomicBool,
 }
 
 /// A server that is ready, and what only its owner holds.
@@ -49,6 +64,14 @@ pub(super) struct Started {
     pub(super) drained: JoinHandle<()>,
     /// The standard error of this process alone.
     pub(super) own: Lines,
+    /// What is let go when nothing of it is left.
+    pub(super) keeps: Keeps,
+}
+
+/// What a process holds as long as anything of it is left.
+pub(super) struct Keeps {
+    _pass: Pass,
+    _files: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// What went wrong with one process.
@@ -68,17 +91,17 @@ enum Opening {
     Initialize,
 }
 
-/// Starts a server and makes it ready, within the policy's limit. Its era is probed once, with a fresh process where
+/// Starts a server and makes it ready, within the limit. Its era is probed once, with a fresh process where
 /// the probe killed or locked it. Must be run to its end, `cancel` or not: a process that is not ready is ended with
 /// everything it has started.
 pub(super) async fn connect(
     context: &Context,
     spec: &Spec,
+    limit: Duration,
     stderr: &Lines,
     audience: &Arc<dyn Audience>,
     cancel: &CancellationToken,
 ) -> Result<Started, StartError> {
-    let limit = spec.policy.startup_timeout;
     let opening = match spec.remembered {
         None => Opening::Probe,
         Some(version) if version.is_modern() => Opening::Discover,
@@ -87,6 +110,7 @@ pub(super) async fn connect(
     let attempt = Attempt {
         context,
         spec,
+        limit,
         stderr,
         audience,
         cancel,
@@ -117,6 +141,7 @@ pub(super) const TAIL: usize = 10;
 struct Attempt<'a> {
     context: &'a Context,
     spec: &'a Spec,
+    limit: Duration,
     stderr: &'a Lines,
     audience: &'a Arc<dyn Audience>,
     cancel: &'a CancellationToken,
@@ -124,12 +149,31 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     async fn run(&self, opening: Opening) -> Result<Started, Failure> {
-        let limit = self.spec.policy.startup_timeout;
+        let begun = Instant::now();
+        let pass = self.context.gate.enter();
+        let pass = pass.map_err(|halted| Failure::Final(StartError::Halted(halted)))?;
+        let Prepared { plan, keeps } = self.prepare().await.map_err(Failure::Final)?;
+        let keeps = Keeps {
+            _pass: pass,
+            _files: keeps,
+        };
         if self.spec.browser {
-            launch::unlock(&self.spec.plan);
+            launch::unlock(&plan);
         }
-        let launched = launch::spawn(&self.spec.plan, &self.context.owner)
+        let launched = launch::spawn(&plan, &self.context.owner)
             .map_err(|error| Failure::Final(StartError::Spawn(Arc::new(error))))?;
+        let left = self.limit.saturating_sub(begun.elapsed());
+        self.make_ready(launched, keeps, left, opening).await
+    }
+
+    /// A process that has just been started, until it is ready or gone.
+    async fn make_ready(
+        &self,
+        launched: Launched,
+        keeps: Keeps,
+        left: Duration,
+        opening: Opening,
+    ) -> Result<Started, Failure> {
         let tasks = &self.context.tasks;
         let own = Lines::new(TAIL);
         let kept = [self.stderr.clone(), own.clone()];
@@ -165,9 +209,9 @@ impl Attempt<'_> {
         // A process that the question may have locked gets half of the time; one that answers it, all.
         let answered = AtomicBool::new(opening != Opening::Probe);
         let patience = async {
-            sleep(limit / 2).await;
+            sleep(left / 2).await;
             if answered.load(Ordering::Relaxed) {
-                sleep(limit / 2).await;
+                sleep(left / 2).await;
             }
         };
         let asked = Asked {
@@ -179,7 +223,7 @@ impl Attempt<'_> {
             ready = asked.negotiate(opening, probe_wait) => Outcome::Told(ready),
             exit = process.wait() => Outcome::Exited(exit),
             () = patience => Outcome::TimedOut,
-            () = self.cancel.cancelled() => Outcome::Cancelled,
+            () = self.given_up() => Outcome::Cancelled,
         };
         let failure = match outcome {
             Outcome::Told(Ok(description)) => {
@@ -192,6 +236,7 @@ impl Attempt<'_> {
                     activity: Activity::new(),
                     questions,
                     pid: process.pid(),
+                    lost: OnceLock::new(),
                 };
                 return Ok(Started {
                     live: Arc::new(live),
@@ -199,6 +244,7 @@ impl Attempt<'_> {
                     changed,
                     drained,
                     own,
+                    keeps,
                 });
             }
             // It closed its output first; how it ended is the better story.
@@ -209,10 +255,10 @@ impl Attempt<'_> {
             Outcome::Exited(exit) => self.ended(Some(exit), opening, &own, &mut drained).await,
             Outcome::Told(Err(Negotiation::Again)) => Failure::Probe,
             Outcome::Told(Err(Negotiation::Refused(error))) => self.refused(error, opening, &own),
-            Outcome::Cancelled => Failure::Final(StartError::Stopped),
+            Outcome::Cancelled => Failure::Final(self.stopped()),
             Outcome::TimedOut if !answered.load(Ordering::Relaxed) => Failure::Probe,
             Outcome::TimedOut => Failure::Final(StartError::TimedOut {
-                limit,
+                limit: self.limit,
                 stderr: own.tail(TAIL),
             }),
         };
@@ -222,8 +268,35 @@ impl Attempt<'_> {
             exit: Duration::from_millis(100),
             term: self.context.limits.term_wait,
         };
-        process.stop(grace).await;
+        self.context.gate.end(&mut process, grace).await;
+        drop(keeps);
         Err(failure)
+    }
+
+    /// What runs, as it is at this moment.
+    async fn prepare(&self) -> Result<Prepared, StartError> {
+        tokio::select! {
+            biased;
+            prepared = self.spec.plan.prepare() => prepared.map_err(StartError::Prepare),
+            () = self.given_up() => Err(self.stopped()),
+            () = sleep(self.limit) => Err(StartError::TimedOut {
+                limit: self.limit,
+                stderr: vec![],
+            }),
+        }
+    }
+
+    /// Nobody wants it any more, or nothing may start any more.
+    async fn given_up(&self) {
+        tokio::select! {
+            () = self.cancel.cancelled() => {}
+            () = self.context.gate.until_shut() => {}
+        }
+    }
+
+    fn stopped(&self) -> StartError {
+        let halted = self.context.gate.halted();
+        halted.map_or(StartError::Stopped, StartError::Halted)
     }
 
     /// A server that asks for roots does so when it is told that its client is ready. An answer to a ping comes after
@@ -254,7 +327,7 @@ impl Attempt<'_> {
 
     async fn ended(
         &self,
-        exit: Option<crate::model::Exit>,
+        exit: Option<Exit>,
         opening: Opening,
         own: &Lines,
         drained: &mut tokio::task::JoinHandle<()>,
@@ -264,7 +337,7 @@ impl Attempt<'_> {
         if opening == Opening::Probe {
             return Failure::Probe;
         }
-        let exit = exit.unwrap_or(crate::model::Exit::Unknown);
+        let exit = exit.unwrap_or(Exit::Unknown);
         Failure::Final(StartError::Exited {
             exit,
             stderr: own.tail(TAIL),
@@ -274,7 +347,7 @@ impl Attempt<'_> {
 
 enum Outcome {
     Told(Result<ServerDescription, Negotiation>),
-    Exited(crate::model::Exit),
+    Exited(Exit),
     TimedOut,
     Cancelled,
 }

@@ -25,22 +25,30 @@ pub async fn discover(
 ) -> Result<Discovered, StartError> {
     let stderr = Lines::new(context.limits.stderr_lines);
     audience.note(Note::Status(Status::Starting));
-    let mut started = connect(context, spec, &stderr, &audience, &context.stop).await?;
     let limit = spec.policy.startup_timeout;
+    let mut started = connect(context, spec, limit, &stderr, &audience, &context.stop).await?;
     let listing = timeout(limit, list(&started.live, &context.limits, limit));
-    let listed = context.stop.run_until_cancelled(listing).await;
+    let listed = tokio::select! {
+        listed = listing => Some(listed),
+        () = context.stop.cancelled() => None,
+        () = context.gate.until_shut() => None,
+    };
     let live = started.live.clone();
     let started_lines = started.own.clone();
-    let grace = context.grace();
+    let (grace, gate) = (context.grace(), context.gate.clone());
     context.tasks.spawn(async move {
         live.connection.close();
-        started.process.stop(grace).await;
+        gate.end(&mut started.process, grace).await;
         live.connection.abandon();
         drop(dir);
+        drop(started.keeps);
     });
     let stderr = started_lines;
     match listed {
-        None => Err(StartError::Stopped),
+        None => Err(match context.gate.halted() {
+            Some(halted) => StartError::Halted(halted),
+            None => StartError::Stopped,
+        }),
         Some(Ok(Ok(discovered))) => Ok(discovered),
         Some(Ok(Err(reason))) => Err(StartError::List {
             reason,

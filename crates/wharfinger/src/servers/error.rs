@@ -7,8 +7,9 @@ use std::time::Duration;
 use wharfinger_wire::era::InitializeError;
 use wharfinger_wire::message::ErrorObject;
 
+use super::Halted;
 use crate::launch::SpawnError;
-use crate::model::{Exit, ServerName};
+use crate::model::{Exit, ServerName, Status};
 
 /// Why a server did not start or list its tools. Cheap to clone: everybody who waited gets it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -48,9 +49,56 @@ pub enum StartError {
         /// The end of its standard error.
         stderr: Vec<String>,
     },
+    /// What it runs could not be made ready.
+    #[error("{0}")]
+    Prepare(String),
+    /// It did not start, and is tried again by itself (A182, A183).
+    #[error("{reason}. It is tried again in {} s ({number} of {of})", .wait.as_secs_f64())]
+    Again {
+        /// What came of the last attempt.
+        reason: String,
+        /// Until the next one.
+        wait: Duration,
+        /// Which that is, from 1.
+        number: usize,
+        /// Of how many.
+        of: usize,
+    },
+    /// It was tried as often as its policy has it, and stays down until somebody starts it.
+    #[error(
+        "{reason}. It was given up after {tries} attempts; `mcp_restart` or `wharf restart {server}` starts it"
+    )]
+    GaveUp {
+        /// Which.
+        server: ServerName,
+        /// How many.
+        tries: usize,
+        /// What came of the last one.
+        reason: String,
+    },
+    /// An emergency stop is in force (A190).
+    #[error("every MCP server was stopped ({}); `wharf release` lets them start again", .0.reason)]
+    Halted(Halted),
     /// Somebody stopped it meanwhile.
     #[error("it was stopped while it started")]
     Stopped,
+}
+
+impl StartError {
+    /// What came of the last attempt, without what comes next.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Self::Again { reason, .. } | Self::GaveUp { reason, .. } => reason.clone(),
+            Self::Spawn(_)
+            | Self::Exited { .. }
+            | Self::TimedOut { .. }
+            | Self::Protocol { .. }
+            | Self::List { .. }
+            | Self::Prepare(_)
+            | Self::Halted(_)
+            | Self::Stopped => self.to_string(),
+        }
+    }
 }
 
 /// Why a call has no result. Nothing is ever tried again by us (V63).
@@ -78,6 +126,41 @@ pub enum CallError {
         browser: bool,
         /// The end of its standard error.
         stderr: Vec<String>,
+    },
+    /// The server ended during the call, or had ended unasked before it, and is started again by itself (A165).
+    #[error(
+        "{server}: status: error: Connection lost. The MCP server exited ({exit}), and {} was lost. {next}{}",
+        if *.browser { "browser state" } else { "its state" }, tail(.stderr)
+    )]
+    Lost {
+        /// Which.
+        server: ServerName,
+        /// How.
+        exit: Exit,
+        /// Keeps state in a browser (V62).
+        browser: bool,
+        /// What happens next.
+        next: String,
+        /// The end of its standard error.
+        stderr: Vec<String>,
+    },
+    /// The call waited for its server to come up, for as long as it may take; nothing was sent.
+    #[error("{server}: status: {status}. The MCP server was not ready within {} s; nothing was sent", .limit.as_secs_f64())]
+    NotReady {
+        /// Which.
+        server: ServerName,
+        /// What it does instead.
+        status: Status,
+        /// The limit.
+        limit: Duration,
+    },
+    /// An emergency stop ended the call (A190).
+    #[error("{server}: the call was ended: every MCP server was stopped ({}). `wharf release` lets them start again", .halted.reason)]
+    Halted {
+        /// Which.
+        server: ServerName,
+        /// Since when, and why.
+        halted: Halted,
     },
     /// It was stopped on purpose during the call.
     #[error("{server}: the MCP server was stopped during the call; the next call starts it again")]

@@ -1,23 +1,26 @@
 //! A running server, as others see it.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use wharfinger_wire::connection::{self, Call, Event};
 use wharfinger_wire::era::ServerDescription;
 use wharfinger_wire::json::Raw;
 
-use super::connect::Live;
+use super::connect::{Live, Lost};
 use super::discovery::{List, Lists, Pages};
 use super::error::{CallError, StartError};
-use super::server::{Ask, Phase, Server, State};
+use super::health::LastPing;
+use super::ladder::Ladder;
+use super::server::{Answer, Ask, Phase, Server, State};
 use super::stderr::Lines;
 use super::turn::{HasTurn, Turn};
-use super::{Audience, Context, Spec};
+use super::{Audience, Context, Gate, Note, Ping, Spec};
 use crate::model::Status;
 
 /// A server, as others hold it: not started until the first call. When the last handle goes, its process ends.
@@ -30,6 +33,19 @@ pub struct ServerHandle {
     /// Calls that wait for their turn.
     queued: Arc<AtomicUsize>,
     queue_limit: usize,
+    gate: Gate,
+    last_ping: LastPing,
+    audience: Ear,
+}
+
+/// Whoever hears of calls.
+#[derive(Clone)]
+struct Ear(Arc<dyn Audience>);
+
+impl fmt::Debug for Ear {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ear")
+    }
 }
 
 /// One request to a server.
@@ -75,15 +91,19 @@ impl ServerHandle {
         let (state, states) = watch::channel(State::Idle);
         let spec = Arc::new(spec);
         let stderr = Lines::new(context.limits.stderr_lines);
+        let last_ping = LastPing::default();
         let server = Server {
             context: context.clone(),
             spec: spec.clone(),
-            audience,
+            audience: audience.clone(),
             stderr: stderr.clone(),
             asks: inbox,
             state,
             waiting: vec![],
             phase: Phase::Down,
+            ladder: Ladder::new(&spec.policy),
+            given_up: None,
+            last_ping: last_ping.clone(),
         };
         context.tasks.spawn(server.run());
         let queue_limit = context.limits.queued_calls;
@@ -94,6 +114,9 @@ impl ServerHandle {
             stderr,
             queued: Arc::default(),
             queue_limit,
+            gate: context.gate.clone(),
+            last_ping,
+            audience: Ear(audience),
         }
     }
 
@@ -139,6 +162,25 @@ impl ServerHandle {
         Ok(pages.finish().0)
     }
 
+    /// What came of the last ping, over all its processes; `None` where there was none, as with servers that have no
+    /// such thing or are not [asked](crate::model::EffectivePolicy::health).
+    pub fn last_ping(&self) -> Option<Ping> {
+        self.last_ping.read()
+    }
+
+    /// Makes it ready without a call, as a first call would: gives when it is, or why it is not. Whoever stops waiting
+    /// does not stop it from starting. A server that was given up stays so; see [`restart`](Self::restart).
+    pub async fn start(&self) -> Result<(), CallError> {
+        self.live().await.map(drop)
+    }
+
+    /// Ends its process, if it has one, and starts a fresh one; what went wrong before does not count any more (A91).
+    /// Gives when it is ready, or why it is not.
+    pub async fn restart(&self) -> Result<(), CallError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(Ask::Restart(answer), answered).await.map(drop)
+    }
+
     /// Starts it, if need be, and gives what it said of itself.
     pub(crate) async fn ready(&self) -> Result<ServerDescription, CallError> {
         Ok(self.live().await?.description.clone())
@@ -177,7 +219,12 @@ impl ServerHandle {
     pub fn description(&self) -> Option<ServerDescription> {
         match &*self.state.borrow() {
             State::Running(live) => Some(live.description.clone()),
-            State::Idle | State::Starting | State::Exited { .. } | State::Failed(_) => None,
+            State::Idle
+            | State::Starting
+            | State::Exited { .. }
+            | State::Lost(_)
+            | State::Pausing(_)
+            | State::Failed(_) => None,
         }
     }
 
@@ -194,7 +241,7 @@ impl ServerHandle {
         }
     }
 
-    /// Waits until it runs; false when it will not without another call.
+    /// Waits until it runs; false when it will not by itself.
     pub async fn runs(&self) -> bool {
         let mut state = self.state.clone();
         let settled = |state: &State| matches!(state, State::Running(_) | State::Failed(_));
@@ -213,7 +260,40 @@ impl ServerHandle {
     /// Makes a request, starting the server if need be, and gives progress to `on_progress` in order. What `on_turn`
     /// gives is held from when its turn has come until its reply is there, and let go before the next one's turn.
     /// Dropping the future cancels the request at the server (V65).
+    ///
+    /// Where a server is supervised, and has ended unasked, the first call afterwards is refused at once: it may rely on
+    /// what was lost (A165). Later ones wait for the attempt in flight, for as long as a call may take.
     pub async fn call<Held>(
+        &self,
+        outgoing: Outgoing<'_>,
+        on_turn: impl Fn(Option<&Turn>) -> Held + Send,
+        on_progress: impl FnMut(Raw) + Send,
+    ) -> Result<Raw, CallError> {
+        if !self.spec.policy.log_calls || outgoing.patience != Patience::Turn {
+            return self.make(outgoing, on_turn, on_progress).await;
+        }
+        let note = |head: String, body: &str, failed| {
+            // The beginning of something this long is not worth a copy of it.
+            let body = if body.len() > WORTH_SHOWING {
+                format!("({} bytes)", body.len())
+            } else {
+                body.to_owned()
+            };
+            self.audience.0.note(Note::Exchange { head, body, failed });
+        };
+        let params = outgoing.params.map_or("", RawValue::get);
+        note("call".into(), params, false);
+        let began = Instant::now();
+        let reply = self.make(outgoing, on_turn, on_progress).await;
+        let head = format!("result after {} ms", began.elapsed().as_millis());
+        match &reply {
+            Ok(result) => note(head, result.get(), false),
+            Err(error) => note(head, &error.to_string(), true),
+        }
+        reply
+    }
+
+    async fn make<Held>(
         &self,
         outgoing: Outgoing<'_>,
         on_turn: impl Fn(Option<&Turn>) -> Held + Send,
@@ -223,7 +303,7 @@ impl ServerHandle {
         self.tell_of_death()?;
         // A second round only when it went idle between being found and being asked: nothing was sent then.
         for _ in 0..3 {
-            let live = self.live().await?;
+            let live = self.live_for(outgoing.patience).await?;
             let Some(busy) = live.activity.begin() else {
                 self.changed_from(&live).await;
                 continue;
@@ -256,24 +336,60 @@ impl ServerHandle {
                     stderr: stderr.clone(),
                 })
             }
+            State::Lost(lost) if !lost.told.swap(true, Ordering::AcqRel) => Err(self.lost(lost)),
             State::Idle
             | State::Starting
             | State::Running(_)
             | State::Exited { .. }
+            | State::Lost(_)
+            | State::Pausing(_)
             | State::Failed(_) => Ok(()),
         }
+    }
+
+    fn lost(&self, lost: &Lost) -> CallError {
+        CallError::Lost {
+            server: self.spec.name.clone(),
+            exit: lost.exit,
+            browser: self.spec.browser,
+            next: lost.next.clone(),
+            stderr: lost.stderr.clone(),
+        }
+    }
+
+    /// A call to a supervised server waits no longer than a call may take: attempts go on without it.
+    async fn live_for(&self, patience: Patience) -> Result<Arc<Live>, CallError> {
+        if !self.spec.policy.is_supervised() || patience == Patience::Endless {
+            return self.live().await;
+        }
+        let limit = self.spec.policy.call_timeout;
+        timeout(limit, self.live()).await.unwrap_or_else(|_| {
+            Err(CallError::NotReady {
+                server: self.spec.name.clone(),
+                status: self.status(),
+                limit,
+            })
+        })
     }
 
     async fn live(&self) -> Result<Arc<Live>, CallError> {
         if let State::Running(live) = &*self.state.borrow() {
             return Ok(live.clone());
         }
+        let (answer, answered) = oneshot::channel();
+        self.ask(Ask::Start(answer), answered).await
+    }
+
+    async fn ask(
+        &self,
+        ask: Ask,
+        answered: oneshot::Receiver<Answer>,
+    ) -> Result<Arc<Live>, CallError> {
         let failed = |error| CallError::Start {
             server: self.spec.name.clone(),
             error,
         };
-        let (answer, answered) = oneshot::channel();
-        let asked = self.asks.send(Ask::Start(answer)).await;
+        let asked = self.asks.send(ask).await;
         asked.map_err(|_| failed(StartError::Stopped))?;
         answered
             .await
@@ -376,6 +492,14 @@ impl ServerHandle {
     async fn why_closed(&self, live: &Arc<Live>) -> CallError {
         let wait = Duration::from_secs(30);
         timeout(wait, self.changed_from(live)).await.ok();
+        if let Some(lost) = live.lost.get() {
+            lost.told.store(true, Ordering::Release);
+            return self.lost(lost);
+        }
+        if let Some(halted) = self.gate.halted() {
+            let server = self.spec.name.clone();
+            return CallError::Halted { server, halted };
+        }
         match self.tell_of_death() {
             Err(death) => death,
             Ok(()) => match &*self.state.borrow() {
@@ -386,15 +510,45 @@ impl ServerHandle {
                     browser: self.spec.browser,
                     stderr: stderr.clone(),
                 },
-                State::Idle | State::Starting | State::Running(_) | State::Failed(_) => {
-                    CallError::Stopped {
-                        server: self.spec.name.clone(),
-                    }
-                }
+                State::Idle
+                | State::Starting
+                | State::Running(_)
+                | State::Lost(_)
+                | State::Pausing(_)
+                | State::Failed(_) => CallError::Stopped {
+                    server: self.spec.name.clone(),
+                },
             },
         }
     }
 }
+
+/// Starts servers, all at once, and waits for all of them together, so long at most (A143). Gives what became of each;
+/// `None` for one that is not ready yet: it goes on starting, and joins when it is.
+pub async fn start_all(
+    handles: &[ServerHandle],
+    budget: Duration,
+) -> Vec<Option<Result<(), CallError>>> {
+    let end = Instant::now() + budget;
+    let mut starts: Vec<_> = handles
+        .iter()
+        .map(|handle| Box::pin(handle.start()))
+        .collect();
+    // Asked for one after the other, they start side by side: each in its own actor.
+    let mut all = Vec::with_capacity(starts.len());
+    for start in &mut starts {
+        all.push(timeout(Duration::ZERO, start).await.ok());
+    }
+    for (start, done) in starts.iter_mut().zip(&mut all) {
+        if done.is_none() {
+            *done = timeout_at(end, start).await.ok();
+        }
+    }
+    all
+}
+
+/// Longer calls and results are told by their size. They are copied whole, since half a secret is not known as one.
+const WORTH_SHOWING: usize = 1 << 20;
 
 /// Far beyond any session.
 const ENDLESS: Duration = Duration::from_secs(365 * 86_400);

@@ -8,7 +8,11 @@ mod asked;
 mod connect;
 mod discovery;
 mod error;
+mod gate;
 mod handle;
+mod health;
+mod ladder;
+mod plans;
 mod relay;
 mod server;
 mod stderr;
@@ -21,14 +25,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharfinger_wire::era::{ServerDescription, Version};
 
-use crate::launch::{Grace, Owner, Plan};
+use crate::launch::{Grace, Owner};
 use crate::model::{Declared, EffectivePolicy, Limits, ServerName, Status};
 
 pub use asked::Asked;
 pub(crate) use discovery::Lists;
 pub use discovery::{List, discover};
 pub use error::{CallError, StartError};
-pub use handle::{Hold, Outgoing, Patience, ServerHandle};
+pub use gate::{Gate, Halted, Pass};
+pub use handle::{Hold, Outgoing, Patience, ServerHandle, start_all};
+pub use health::Ping;
+pub use plans::{Plans, Prepare, Prepared};
 pub use relay::allowed;
 pub use stderr::Lines;
 pub use turn::Turn;
@@ -46,14 +53,16 @@ pub struct Context {
     pub tasks: TaskTracker,
     /// Ends everything.
     pub stop: CancellationToken,
+    /// What every process passes; shut, it ends every server until it is opened again.
+    pub gate: Gate,
 }
 
 impl Context {
     fn grace(&self) -> Grace {
-        Grace {
+        self.gate.grace(Grace {
             exit: self.limits.exit_wait,
             term: self.limits.term_wait,
-        }
+        })
     }
 }
 
@@ -62,8 +71,8 @@ impl Context {
 pub struct Spec {
     /// For messages.
     pub name: ServerName,
-    /// What runs.
-    pub plan: Plan,
+    /// What runs, made anew for each start where it may be another (A184).
+    pub plan: Plans,
     /// Limits and ways.
     pub policy: EffectivePolicy,
     /// What the server is told about its client.
@@ -103,6 +112,23 @@ pub enum Note {
     Stderr(String),
     /// Something on its standard output that is no message.
     Noise(String),
+    /// What became of it, in words for people: starts, stops, ends, attempts, pings that failed. Only where it is
+    /// [supervised](EffectivePolicy::is_supervised).
+    System {
+        /// In words; may quote the server.
+        text: String,
+        /// It is an error.
+        failed: bool,
+    },
+    /// A call of a tool, or its result. Only where the policy [says so](EffectivePolicy::log_calls).
+    Exchange {
+        /// Which.
+        head: String,
+        /// What was sent or came, JSON for the most part; longer than what is worth showing.
+        body: String,
+        /// It is an error.
+        failed: bool,
+    },
 }
 
 /// What a server is and offers.

@@ -13,19 +13,26 @@ use tokio_util::sync::CancellationToken;
 use wharfinger_wire::connection::Call;
 use wharfinger_wire::json::{Object, raw};
 
-use super::connect::{Live, Started, TAIL, connect};
+use super::connect::{Live, Lost, Started, TAIL, connect};
 use super::discovery::list;
+use super::health::{LastPing, Pong, can_ping, ping};
+use super::ladder::{Ladder, Step};
 use super::stderr::Lines;
 use super::{Audience, Context, Discovered, Note, Spec, StartError};
-use crate::launch::Grace;
+use crate::launch::{Grace, Process};
 use crate::model::{Exit, Status};
+
+/// What those hear who wait for a server.
+pub(super) type Answer = Result<Arc<Live>, StartError>;
 
 /// What others ask of an instance.
 pub(super) enum Ask {
     /// Be ready. Many may ask; it starts once (V58).
-    Start(oneshot::Sender<Result<Arc<Live>, StartError>>),
+    Start(oneshot::Sender<Answer>),
     /// End the process; the next start is a fresh one. Answered when it is gone.
     Stop(oneshot::Sender<()>),
+    /// Both, one after the other: whatever went wrong before does not count any more (A91).
+    Restart(oneshot::Sender<Answer>),
 }
 
 /// The state of an instance, as callers see it.
@@ -40,6 +47,10 @@ pub(super) enum State {
         stderr: Vec<String>,
         told: Arc<AtomicBool>,
     },
+    /// It ended unasked, and is started again by itself or was given up.
+    Lost(Arc<Lost>),
+    /// It did not start, and is tried again.
+    Pausing(StartError),
     Failed(StartError),
 }
 
@@ -50,7 +61,10 @@ impl State {
             Self::Starting => Status::Starting,
             Self::Running(live) => Status::Running { pid: live.pid },
             Self::Exited { exit, .. } => Status::Exited { exit: *exit },
-            Self::Failed(error) => Status::Failed {
+            Self::Lost(lost) => Status::Failed {
+                reason: format!("Connection lost: it exited ({}). {}", lost.exit, lost.next),
+            },
+            Self::Pausing(error) | Self::Failed(error) => Status::Failed {
                 reason: error.to_string(),
             },
         }
@@ -67,13 +81,19 @@ pub(super) struct Server {
     pub(super) stderr: Lines,
     pub(super) asks: mpsc::Receiver<Ask>,
     pub(super) state: watch::Sender<State>,
-    pub(super) waiting: Vec<oneshot::Sender<Result<Arc<Live>, StartError>>>,
+    pub(super) waiting: Vec<oneshot::Sender<Answer>>,
     pub(super) phase: Phase,
+    pub(super) ladder: Ladder,
+    /// Why it stays down until somebody starts it.
+    pub(super) given_up: Option<StartError>,
+    pub(super) last_ping: LastPing,
 }
 
 /// What the actor is doing.
 pub(super) enum Phase {
     Down,
+    /// Until the next attempt.
+    Pausing(Instant, Step),
     Starting(Future<Result<Started, StartError>>, CancellationToken),
     Up(Box<Up>),
 }
@@ -89,6 +109,10 @@ pub(super) struct Up {
     /// The pause before the next listing; longer while changes keep coming.
     pause: Duration,
     listed: Instant,
+    since: Instant,
+    /// When the next ping is due, where there are any.
+    ping_at: Option<Instant>,
+    pinging: Option<Future<Pong>>,
 }
 
 /// All that can happen.
@@ -101,6 +125,11 @@ enum Next {
     MaybeIdle,
     ListChanged,
     Listed(Result<Discovered, String>),
+    PauseOver(Step),
+    PingDue,
+    Ponged(Pong),
+    /// An emergency: nothing may run.
+    Halted,
     Stopped,
 }
 
@@ -118,7 +147,15 @@ impl Server {
                     self.stop(State::Idle).await;
                     done.send(()).ok();
                 }
+                Next::Asked(Some(Ask::Restart(answer))) => {
+                    self.stop(State::Idle).await;
+                    self.start(answer);
+                }
                 Next::Asked(None) | Next::Stopped => break,
+                Next::Halted => self.stop(State::Idle).await,
+                Next::PauseOver(step) => self.attempt(step.limit),
+                Next::PingDue => self.ping(),
+                Next::Ponged(pong) => self.ponged(&pong),
                 Next::Started(result) => self.started(result),
                 Next::Exited(exit) => self.exited(exit).await,
                 Next::Closed => self.closed().await,
@@ -127,15 +164,23 @@ impl Server {
                 Next::Listed(result) => self.listed(result),
             }
         }
-        self.stop(State::Idle).await;
+        // Another may have its place by now: of one that does not run there is nothing to tell.
+        if !matches!(self.phase, Phase::Down | Phase::Pausing(..)) {
+            self.stop(State::Idle).await;
+        }
     }
 
     async fn next(&mut self) -> Next {
         let idle = self.spec.policy.idle_timeout;
-        let stop = self.context.stop.clone();
+        let (stop, gate) = (self.context.stop.clone(), self.context.gate.clone());
+        let is_down = matches!(self.phase, Phase::Down);
         let happening = async {
             match &mut self.phase {
                 Phase::Down => pending().await,
+                Phase::Pausing(until, step) => {
+                    sleep_until(*until).await;
+                    Next::PauseOver(*step)
+                }
                 Phase::Starting(starting, _) => Next::Started(starting.await),
                 Phase::Up(up) => up.next(idle).await,
             }
@@ -143,6 +188,7 @@ impl Server {
         tokio::select! {
             ask = self.asks.recv() => Next::Asked(ask),
             () = stop.cancelled() => Next::Stopped,
+            () = gate.until_shut(), if !is_down => Next::Halted,
             next = happening => next,
         }
     }
@@ -152,51 +198,153 @@ impl Server {
         self.state.send_replace(state);
     }
 
-    fn start(&mut self, answer: oneshot::Sender<Result<Arc<Live>, StartError>>) {
+    /// A line for people, where it is supervised.
+    fn tell(&self, text: impl Into<String>, failed: bool) {
+        if self.spec.policy.is_supervised() {
+            let text = text.into();
+            self.audience.note(Note::System { text, failed });
+        }
+    }
+
+    fn start(&mut self, answer: oneshot::Sender<Answer>) {
         match &self.phase {
             Phase::Up(up) => drop(answer.send(Ok(up.started.live.clone()))),
-            Phase::Starting(..) => self.waiting.push(answer),
+            // The attempt in flight is everybody's.
+            Phase::Starting(..) | Phase::Pausing(..) => self.waiting.push(answer),
             Phase::Down => {
+                let halted = self.context.gate.halted().map(StartError::Halted);
+                if let Some(error) = halted.or_else(|| self.given_up.clone()) {
+                    answer.send(Err(error)).ok();
+                    return;
+                }
                 self.waiting.push(answer);
-                self.publish(State::Starting);
-                let (context, spec) = (self.context.clone(), self.spec.clone());
-                let (stderr, audience) = (self.stderr.clone(), self.audience.clone());
-                let cancel = self.context.stop.child_token();
-                let cancelled = cancel.clone();
-                let starting =
-                    async move { connect(&context, &spec, &stderr, &audience, &cancelled).await };
-                self.phase = Phase::Starting(Box::pin(starting), cancel);
+                self.ladder.asked();
+                self.attempt(self.ladder.limit());
             }
         }
     }
 
+    /// Starts it, once.
+    fn attempt(&mut self, limit: Duration) {
+        self.tell("starting", false);
+        self.publish(State::Starting);
+        let (context, spec) = (self.context.clone(), self.spec.clone());
+        let (stderr, audience) = (self.stderr.clone(), self.audience.clone());
+        let cancel = self.context.stop.child_token();
+        let cancelled = cancel.clone();
+        let starting =
+            async move { connect(&context, &spec, limit, &stderr, &audience, &cancelled).await };
+        self.phase = Phase::Starting(Box::pin(starting), cancel);
+    }
+
     fn started(&mut self, result: Result<Started, StartError>) {
-        let answer = result
-            .as_ref()
-            .map(|started| started.live.clone())
-            .map_err(Clone::clone);
         match result {
-            Ok(started) => {
-                let live = started.live.clone();
-                // What it was remembered for may have been another version of it.
-                self.phase = Phase::Up(Box::new(Up {
-                    subscription: subscribe(&live),
-                    listing: None,
-                    again: false,
-                    pause: SETTLE,
-                    listed: Instant::now(),
-                    started,
-                }));
-                self.publish(State::Running(live));
-                self.relist();
+            Ok(started) => self.is_up(started),
+            Err(error) => self.failed(error),
+        }
+    }
+
+    fn is_up(&mut self, started: Started) {
+        let live = started.live.clone();
+        let version = live.description.version.as_str();
+        self.tell(format!("running (pid {}, MCP {version})", live.pid), false);
+        self.last_ping.forgive();
+        let health = self.spec.policy.health.filter(|_| can_ping(&live));
+        // What it was remembered for may have been another version of it.
+        self.phase = Phase::Up(Box::new(Up {
+            subscription: subscribe(&live),
+            listing: None,
+            again: false,
+            pause: SETTLE,
+            listed: Instant::now(),
+            since: Instant::now(),
+            ping_at: health.map(|health| Instant::now() + health.every),
+            pinging: None,
+            started,
+        }));
+        self.publish(State::Running(live.clone()));
+        self.relist();
+        self.answer(&Ok(live));
+    }
+
+    /// An attempt has failed. Whether another one follows is the ladder's business alone.
+    fn failed(&mut self, error: StartError) {
+        self.phase = Phase::Down;
+        let next = match &error {
+            // Nobody's fault, and nothing to be tried again.
+            StartError::Stopped | StartError::Halted(_) => None,
+            StartError::Spawn(_)
+            | StartError::Exited { .. }
+            | StartError::TimedOut { .. }
+            | StartError::Protocol { .. }
+            | StartError::List { .. }
+            | StartError::Prepare(_)
+            | StartError::Again { .. }
+            | StartError::GaveUp { .. } => Some(self.ladder.next()),
+        };
+        match next {
+            Some(Some(step)) => {
+                let error = StartError::Again {
+                    reason: error.reason(),
+                    wait: step.wait,
+                    number: step.number,
+                    of: step.of,
+                };
+                self.tell(error.to_string(), true);
+                self.phase = Phase::Pausing(Instant::now() + step.wait, step);
+                self.publish(State::Pausing(error.clone()));
+                if !step.inline {
+                    self.answer(&Err(error));
+                }
             }
-            Err(error) => {
-                self.phase = Phase::Down;
-                self.publish(State::Failed(error));
+            Some(None) if self.spec.policy.is_supervised() => {
+                let error = self.give_up(error.reason());
+                self.tell(error.to_string(), true);
+                self.publish(State::Failed(error.clone()));
+                self.answer(&Err(error));
+            }
+            Some(None) | None => {
+                self.publish(match &error {
+                    // It is nothing that is wrong with this server.
+                    StartError::Halted(_) => State::Idle,
+                    _ => State::Failed(error.clone()),
+                });
+                self.answer(&Err(error));
             }
         }
+    }
+
+    fn give_up(&mut self, reason: String) -> StartError {
+        let error = StartError::GaveUp {
+            server: self.spec.name.clone(),
+            tries: self.ladder.tries(),
+            reason,
+        };
+        self.given_up = Some(error.clone());
+        error
+    }
+
+    fn answer(&mut self, answer: &Answer) {
         for waiting in self.waiting.drain(..) {
             waiting.send(answer.clone()).ok();
+        }
+    }
+
+    fn ping(&mut self) {
+        if let (Phase::Up(up), Some(health)) = (&mut self.phase, self.spec.policy.health) {
+            up.ping_at = Some(Instant::now() + health.every.max(health.limit));
+            up.pinging = Some(Box::pin(ping(up.started.live.clone(), health)));
+        }
+    }
+
+    /// A failure is told and counted, and that is all: a server may be busy with a call and alive.
+    fn ponged(&mut self, pong: &Pong) {
+        if let Phase::Up(up) = &mut self.phase {
+            up.pinging = None;
+        }
+        let failed = self.last_ping.record(pong);
+        if let Err(reason) = &pong.answer {
+            self.tell(format!("ping failed: {reason} ({failed} in a row)"), true);
         }
     }
 
@@ -246,6 +394,7 @@ impl Server {
         let Phase::Up(up) = &self.phase else { return };
         if up.started.live.activity.stop_if_idle(idle) {
             tracing::info!(server = %self.spec.name, "idle, so it is stopped");
+            self.tell("idle", false);
             self.stop(State::Idle).await;
         }
     }
@@ -256,79 +405,116 @@ impl Server {
             return;
         };
         up.started.live.activity.stop();
-        up.started
-            .process
-            .stop(Grace {
-                exit: Duration::ZERO,
-                ..self.context.grace()
-            })
-            .await;
+        end(&self.context, &mut up.started.process, Duration::ZERO).await;
         // Its last words may still be in the pipe.
         timeout(Duration::from_millis(500), &mut up.started.drained)
             .await
             .ok();
         let stderr = up.started.own.tail(TAIL);
         tracing::warn!(server = %self.spec.name, %exit, "exited unasked");
-        self.publish(State::Exited {
-            exit,
-            stderr,
-            told: Arc::default(),
-        });
+        self.tell(format!("exited ({exit})"), true);
+        let state = if self.spec.policy.is_supervised() {
+            self.lost(exit, stderr, &up)
+        } else {
+            State::Exited {
+                exit,
+                stderr,
+                told: Arc::default(),
+            }
+        };
+        self.publish(state);
         // Only now do calls in flight end, so that they find out how.
         up.started.live.connection.abandon();
     }
 
+    /// It ended unasked and is supervised: what happens next.
+    fn lost(&mut self, exit: Exit, stderr: Vec<String>, up: &Up) -> State {
+        self.ladder.lost(up.since.elapsed());
+        let next = if let Some(step) = self.ladder.next() {
+            self.phase = Phase::Pausing(Instant::now() + step.wait, step);
+            let seconds = step.wait.as_secs_f64();
+            let Step { number, of, .. } = step;
+            format!("It is started again in {seconds} s ({number} of {of}).")
+        } else {
+            self.give_up(format!("it exited ({exit})"));
+            let (tries, name) = (self.ladder.tries(), &self.spec.name);
+            format!(
+                "It was started again {tries} times and is given up; `mcp_restart` or `wharf restart {name}` starts it."
+            )
+        };
+        self.tell(format!("Connection lost. {next}"), true);
+        let lost = Arc::new(Lost {
+            exit,
+            stderr,
+            next,
+            told: AtomicBool::new(false),
+        });
+        up.started.live.lost.set(lost.clone()).ok();
+        State::Lost(lost)
+    }
+
     async fn closed(&mut self) {
-        let Phase::Up(up) = &mut self.phase else {
+        let Phase::Up(mut up) = std::mem::replace(&mut self.phase, Phase::Down) else {
             return;
         };
-        let exit = match timeout(Duration::from_secs(1), up.started.process.wait()).await {
+        let process = &mut up.started.process;
+        let exit = match timeout(Duration::from_secs(1), process.wait()).await {
             Ok(exit) => exit,
-            Err(_) => {
-                up.started
-                    .process
-                    .stop(Grace {
-                        exit: Duration::ZERO,
-                        ..self.context.grace()
-                    })
-                    .await
-            }
+            Err(_) => end(&self.context, process, Duration::ZERO).await,
         };
+        self.phase = Phase::Up(up);
         self.exited(exit).await;
     }
 
     async fn stop(&mut self, state: State) {
+        self.given_up = None;
         match std::mem::replace(&mut self.phase, Phase::Down) {
             Phase::Down => {}
+            Phase::Pausing(..) => self.answer(&Err(self.stopped())),
             Phase::Starting(starting, cancel) => {
                 cancel.cancel();
                 if let Ok(mut started) = starting.await {
                     started.live.connection.close();
-                    started.process.stop(self.context.grace()).await;
+                    let exit = self.context.grace().exit;
+                    end(&self.context, &mut started.process, exit).await;
                 }
-                for waiting in self.waiting.drain(..) {
-                    waiting.send(Err(StartError::Stopped)).ok();
-                }
+                self.answer(&Err(self.stopped()));
             }
             Phase::Up(mut up) => {
                 up.started.live.activity.stop();
-                up.listing = None;
+                (up.listing, up.pinging) = (None, None);
                 // Some servers wait for their open requests before they exit, so it is taken back first.
                 up.subscription = None;
-                let mut grace = self.context.grace();
+                let mut exit = self.context.grace().exit;
                 if self.spec.browser {
                     // At the end of its input it kills its browser, whose logins of the last half minute are lost
                     // then (V38); on SIGTERM it closes it.
-                    up.started.process.ask_to_end(grace.exit).await;
-                    grace.exit = Duration::ZERO;
+                    let process = &mut up.started.process;
+                    self.context.gate.ask_to_end(process, exit).await;
+                    exit = Duration::ZERO;
                 }
                 up.started.live.connection.close();
-                up.started.process.stop(grace).await;
+                end(&self.context, &mut up.started.process, exit).await;
                 up.started.live.connection.abandon();
+                self.tell("stopped", false);
             }
         }
         self.publish(state);
     }
+
+    fn stopped(&self) -> StartError {
+        let halted = self.context.gate.halted();
+        halted.map_or(StartError::Stopped, StartError::Halted)
+    }
+}
+
+/// Ends a process, with so much time until SIGTERM.
+async fn end(context: &Context, process: &mut Process, exit: Duration) -> Exit {
+    let grace = Grace {
+        exit,
+        ..context.grace()
+    };
+    context.gate.end(process, grace).await
 }
 
 impl Up {
@@ -346,12 +532,23 @@ impl Up {
                 None => pending().await,
             }
         };
+        let ping = async {
+            match (&mut self.pinging, self.ping_at) {
+                (Some(pinging), _) => Next::Ponged(pinging.await),
+                (None, Some(at)) => {
+                    sleep_until(at).await;
+                    Next::PingDue
+                }
+                (None, None) => pending().await,
+            }
+        };
         tokio::select! {
             exit = self.started.process.wait() => Next::Exited(exit),
             () = live.connection.closed() => Next::Closed,
             listed = listed => Next::Listed(listed),
             () = self.started.changed.notified() => Next::ListChanged,
             () = idle => Next::MaybeIdle,
+            ping = ping => ping,
         }
     }
 }
