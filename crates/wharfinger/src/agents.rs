@@ -1,15 +1,32 @@
-//! Agents of the chat profile: a name each, kept in the database.
+//! Agents: a file each, in which everything lies that an agent is given. Those of the chat profile are trusted with
+//! every server; those of the agent profile have what is in their file.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Weak};
 
-use crate::journal::{AgentRow, StoreError};
-use crate::model::{AgentName, nearest};
-use crate::wharf::{Wharf, lock};
+use arc_swap::ArcSwap;
+use serde_json::{Value, json};
+
+use crate::agentfile::{self, AgentFile, Draft, EditError, Keys, NewAgent, PinRow};
+use crate::config::Config;
+use crate::journal::{Kind, Record, StoreError, Who};
+use crate::launch::Scratch;
+use crate::model::{
+    AgentName, Declaration, Pin, Profile, ServerName, ToolName, declarations, declare, nearest,
+};
+use crate::rights::Rights;
+use crate::wharf::{Inner, Wharf, lock};
 
 /// The agent that is always there.
 const DEFAULT: &str = "default";
 
-/// Why an agent could not be made or removed.
+/// Where a file says which profile its agent has. Files of other programs do not; their agents are agents.
+const PROFILE: &str = "wharfinger_profile";
+
+/// Where the owner has confirmed that servers of a file from elsewhere may run.
+const CONFIRMED: &str = "wharfinger_confirmed";
+
+/// Why something could not be done with an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// There is one of that name.
@@ -26,77 +43,790 @@ pub enum AgentError {
     /// `default` stays.
     #[error("the agent `default` can't be removed, since it is the one meant where none is named")]
     Default,
+    /// Its file can't be used.
+    #[error("the agent `{name}` can't be used: {reason}")]
+    Unusable {
+        /// Whose.
+        name: AgentName,
+        /// Why.
+        reason: String,
+    },
+    /// An agent of the chat profile has every server.
+    #[error("the agent `{0}` has the profile chat, which has every server that is switched on")]
+    Chat(AgentName),
+    /// There is no server of that name.
+    #[error("there is no server `{name}`{}; `wharf add` registers one", .near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    NoServer {
+        /// As it was given.
+        name: String,
+        /// The nearest one there is.
+        near: Option<String>,
+    },
+    /// The agent has that server, or does not.
+    #[error("the server `{server}` is {} attached to the agent `{agent}`", if *.attached { "already" } else { "not" })]
+    Attached {
+        /// Whose.
+        agent: AgentName,
+        /// Which.
+        server: String,
+        /// Whether it is.
+        attached: bool,
+    },
+    /// Its file comes from another owner.
+    #[error("the file was made by another owner, so what would run of it has to be confirmed: {}", .runs.join("; "))]
+    Unconfirmed {
+        /// What its own servers would run.
+        runs: Vec<String>,
+    },
+    /// A change that can't be made.
+    #[error("{0}")]
+    Refused(String),
+    /// Its file.
+    #[error(transparent)]
+    File(#[from] agentfile::Error),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-pub(crate) async fn load(wharf: &Wharf) -> Result<(), StoreError> {
-    let mut names: Vec<String> = wharf
-        .0
-        .store
-        .agents()
-        .await?
-        .into_iter()
-        .map(|row| row.name)
-        .collect();
-    if !names.iter().any(|name| name == DEFAULT) {
-        wharf.0.store.add_agent(row(DEFAULT)).await?;
-        names.push(DEFAULT.to_owned());
+/// Why a declaration could not be changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DeclareError {
+    /// It may not be changed like that.
+    #[error("{0}")]
+    Refused(&'static str),
+    /// There is none.
+    #[error("no tool `{0}` is declared")]
+    Unknown(String),
+    /// The file.
+    #[error("{0}")]
+    File(String),
+}
+
+/// An agent.
+pub(crate) struct Agent {
+    pub(crate) name: AgentName,
+    pub(crate) profile: Profile,
+    /// Or why it can't be used.
+    file: Result<Arc<AgentFile>, String>,
+    rights: ArcSwap<Rights>,
+    /// Its file is its owner's, or what would run of it was confirmed.
+    pub(crate) is_trusted: bool,
+    /// One change after the other.
+    editing: tokio::sync::Mutex<()>,
+    /// Where its servers stand, as long as one of them is there (A192).
+    scratch: Mutex<Weak<Scratch>>,
+    /// Its servers, by what they were made of.
+    view: Mutex<Option<View>>,
+}
+
+struct View {
+    config: Arc<Config>,
+    rights: Arc<Rights>,
+    made: Arc<Config>,
+}
+
+impl Agent {
+    /// An agent without a file, that has every server.
+    pub(crate) fn chat(name: AgentName) -> Self {
+        Self {
+            name,
+            profile: Profile::Chat,
+            file: Err("it has no file".into()),
+            rights: ArcSwap::default(),
+            is_trusted: true,
+            editing: tokio::sync::Mutex::default(),
+            scratch: Mutex::default(),
+            view: Mutex::default(),
+        }
     }
-    let valid = names.iter().filter_map(|name| AgentName::new(name).ok());
-    lock(&wharf.0.agents).extend(valid);
+
+    fn of_file(name: AgentName, file: AgentFile, keys: &Keys) -> Result<Self, agentfile::Error> {
+        let profile = file.meta(PROFILE)?;
+        let profile = profile.as_deref().and_then(Profile::parse);
+        let owner = file.meta("adf_owner_did")?;
+        let confirmed = file.meta(CONFIRMED)?;
+        let ours = Some(keys.owner_did());
+        Ok(Self {
+            profile: profile.unwrap_or(Profile::Agent),
+            rights: ArcSwap::from_pointee(rights(&file)?),
+            is_trusted: owner.as_deref() == ours || confirmed.as_deref() == ours,
+            file: Ok(Arc::new(file)),
+            ..Self::chat(name)
+        })
+    }
+
+    fn unusable(name: AgentName, reason: String) -> Self {
+        Self {
+            // What it would be allowed is not known, so it is allowed nothing.
+            profile: Profile::Agent,
+            file: Err(reason),
+            is_trusted: false,
+            ..Self::chat(name)
+        }
+    }
+
+    pub(crate) fn rights(&self) -> Arc<Rights> {
+        self.rights.load_full()
+    }
+
+    pub(crate) fn file(&self) -> Result<Arc<AgentFile>, String> {
+        self.file.clone()
+    }
+
+    /// The folder that its servers on this machine stand in; none for agents of the chat profile, whose servers stand in
+    /// their workspace.
+    pub(crate) fn scratch(&self, wharf: &Wharf) -> Option<Arc<Scratch>> {
+        let path = match (self.profile, &self.file) {
+            (Profile::Agent, Ok(file)) => file.path().to_owned(),
+            (Profile::Chat, _) | (_, Err(_)) => return None,
+        };
+        let mut kept = lock(&self.scratch);
+        if let Some(scratch) = kept.upgrade() {
+            return Some(scratch);
+        }
+        match Scratch::new(&wharf.0.scratch, &path) {
+            Ok(scratch) => {
+                let scratch = Arc::new(scratch);
+                *kept = Arc::downgrade(&scratch);
+                Some(scratch)
+            }
+            Err(error) => {
+                tracing::warn!(agent = %self.name, "{error}; its servers stand in its workspace");
+                None
+            }
+        }
+    }
+
+    /// The servers that it has.
+    pub(crate) fn view(&self, config: Arc<Config>, wharf: &Wharf) -> Arc<Config> {
+        if self.profile == Profile::Chat {
+            return config;
+        }
+        let rights = self.rights();
+        let mut view = lock(&self.view);
+        if let Some(view) = &*view
+            && Arc::ptr_eq(&view.config, &config)
+            && Arc::ptr_eq(&view.rights, &rights)
+        {
+            return view.made.clone();
+        }
+        let made = Arc::new(crate::installed::view(self, &config, &rights, wharf));
+        *view = Some(View {
+            config,
+            rights,
+            made: made.clone(),
+        });
+        made
+    }
+}
+
+/// What a file gives its agent.
+fn rights(file: &AgentFile) -> Result<Rights, agentfile::Error> {
+    let pins = file.pins()?;
+    Ok(Rights::read(
+        &file.config(),
+        pins.into_iter().filter_map(pin).collect(),
+    ))
+}
+
+/// A row as a pin; one that names nothing is none.
+pub(crate) fn pin(row: PinRow) -> Option<Pin> {
+    Some(Pin {
+        server: ServerName::new(&row.server).ok()?,
+        tool: ToolName::new(&row.tool).ok()?,
+        exposed: row.exposed,
+        listed_for: row.listed_for,
+        reviewed: row.reviewed,
+        current: row.current,
+        change: row
+            .change
+            .and_then(|change| serde_json::from_str(&change).ok()),
+        changed_at: row.changed_at,
+    })
+}
+
+/// A pin as a row.
+pub(crate) fn row(pin: Pin) -> PinRow {
+    PinRow {
+        server: pin.server.to_string(),
+        tool: pin.tool.as_str().to_owned(),
+        exposed: pin.exposed,
+        listed_for: pin.listed_for,
+        reviewed: pin.reviewed,
+        current: pin.current,
+        change: pin.change.map(|change| json!(change).to_string()),
+        changed_at: pin.changed_at,
+    }
+}
+
+/// What an agent begins with.
+fn new(name: &AgentName, profile: Profile) -> NewAgent {
+    let mut config = json!({});
+    if profile == Profile::Agent {
+        crate::manage::merge_missing(&mut config);
+    }
+    NewAgent {
+        name: name.to_string(),
+        meta: vec![(PROFILE.to_owned(), profile.as_str().to_owned())],
+        config,
+    }
+}
+
+/// Opens every agent's file, after those that were kept elsewhere before were given one.
+pub(crate) async fn load(wharf: &Wharf) -> Result<(), crate::wharf::OpenError> {
+    let failed = |source| crate::wharf::OpenError::Store {
+        path: wharf.0.agents_folder.clone(),
+        source,
+    };
+    let before = wharf.0.store.agents().await.map_err(failed)?;
+    let before: Vec<AgentName> = before
+        .into_iter()
+        .filter_map(|row| AgentName::new(&row.name).ok())
+        .collect();
+    let folder = wharf.0.agents_folder.clone();
+    let keys = wharf.0.keys.clone();
+    let migrated = before.clone();
+    let opened = tokio::task::spawn_blocking(move || open_all(&folder, &migrated, &keys)).await;
+    let agents = opened
+        .unwrap_or_else(|_| Err(agentfile::Error::Closed))
+        .map_err(|source| crate::wharf::OpenError::Agents {
+            path: wharf.0.agents_folder.clone(),
+            source,
+        })?;
+    for agent in &agents {
+        if let Err(reason) = &agent.file {
+            tracing::warn!(agent = %agent.name, "can't be used: {reason}");
+        }
+    }
+    {
+        let mut known = lock(&wharf.0.agents);
+        known.extend(
+            agents
+                .into_iter()
+                .map(|agent| (agent.name.clone(), Arc::new(agent))),
+        );
+    }
+    // From here on the files say who there is.
+    for name in before {
+        let moved = wharf.agent(name.as_str()).is_ok();
+        if moved {
+            wharf
+                .0
+                .store
+                .remove_agent(name.to_string())
+                .await
+                .map_err(failed)?;
+        }
+    }
     Ok(())
 }
 
-fn row(name: &str) -> AgentRow {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    AgentRow {
-        name: name.to_owned(),
-        created: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+fn open_all(
+    folder: &Path,
+    migrated: &[AgentName],
+    keys: &LazyKeys,
+) -> Result<Vec<Agent>, agentfile::Error> {
+    agentfile::private_folder(folder)?;
+    let default = AgentName::new(DEFAULT).expect("it is a name");
+    let keys = keys.get()?;
+    for name in migrated.iter().chain([&default]) {
+        let path = path(folder, name);
+        if !path.exists() {
+            AgentFile::create(&path, &new(name, Profile::Chat), &keys)?.close()?;
+        }
     }
+    let found = std::fs::read_dir(folder).map_err(|source| agentfile::Error::Io {
+        doing: "read",
+        path: folder.to_owned(),
+        source,
+    })?;
+    let mut paths: Vec<PathBuf> = found.flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    let mut agents = vec![];
+    for path in paths {
+        let stem = path.file_stem().and_then(|stem| stem.to_str());
+        let kind = path.extension().is_some_and(|kind| kind == "adf");
+        let Some(Ok(name)) = stem.filter(|_| kind).map(AgentName::new) else {
+            continue;
+        };
+        let opened = AgentFile::open(&path, &keys)
+            .and_then(|file| Agent::of_file(name.clone(), file, &keys));
+        agents.push(opened.unwrap_or_else(|error| Agent::unusable(name, error.to_string())));
+    }
+    Ok(agents)
+}
+
+fn path(folder: &Path, name: &AgentName) -> PathBuf {
+    folder.join(format!("{name}.adf"))
+}
+
+/// The owner's keys, made when first needed.
+#[derive(Clone, Debug)]
+pub(crate) struct LazyKeys(Arc<(PathBuf, Mutex<Option<Keys>>)>);
+
+impl LazyKeys {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self(Arc::new((folder, Mutex::default())))
+    }
+
+    pub(crate) fn get(&self) -> Result<Keys, agentfile::Error> {
+        let mut keys = lock(&self.0.1);
+        if let Some(keys) = &*keys {
+            return Ok(keys.clone());
+        }
+        let loaded = Keys::load_or_create(&self.0.0)?;
+        if let Some(warning) = loaded.warning() {
+            tracing::warn!("{warning}");
+        }
+        Ok(keys.insert(loaded).clone())
+    }
+}
+
+/// An agent as its owner sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentState {
+    /// Its name.
+    pub name: AgentName,
+    /// Its profile.
+    pub profile: Profile,
+    /// Its file.
+    pub file: PathBuf,
+    /// Why it can't be used, if it can't.
+    pub problem: Option<String>,
+    /// Servers that are attached to it, whether they are there or not; of a chat agent none.
+    pub attached: Vec<AttachedServer>,
+    /// Calls of it wait for a person.
+    pub awaits_approval: bool,
+    /// New tools need a person (A157).
+    pub new_tools_restricted: bool,
+    /// Changes of tools that are taken without a review: `nothing`, `cosmetic` or `wider`.
+    pub accept_changes: &'static str,
+    /// Whoever sits at its client may approve its calls.
+    pub ask_client: bool,
+    /// Its servers run whether a session is open or not.
+    pub always_active: bool,
+    /// Servers it installs may be asked to run on the host.
+    pub host_access: bool,
+}
+
+/// A server of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttachedServer {
+    /// Its name.
+    pub name: ServerName,
+    /// The owner has registered it.
+    pub registered: bool,
+    /// Where it comes from, if the agent has it from elsewhere than its owner's registry.
+    pub source: Option<String>,
+    /// Why it does not run, if it can't.
+    pub problem: Option<String>,
 }
 
 impl Wharf {
     /// All agents, by name.
     pub fn agents(&self) -> Vec<AgentName> {
-        lock(&self.0.agents).iter().cloned().collect()
+        lock(&self.0.agents).keys().cloned().collect()
     }
 
     /// The agent of that name.
     pub fn agent(&self, name: &str) -> Result<AgentName, AgentError> {
         let agents = lock(&self.0.agents);
-        agents
-            .get(name)
-            .cloned()
-            .ok_or_else(|| AgentError::Unknown {
-                name: name.to_owned(),
-                near: nearest(name, agents.iter().map(AgentName::as_str)).map(str::to_owned),
-            })
+        let found = agents.get_key_value(name).map(|(name, _)| name.clone());
+        found.ok_or_else(|| AgentError::Unknown {
+            name: name.to_owned(),
+            near: nearest(name, agents.keys().map(AgentName::as_str)).map(str::to_owned),
+        })
     }
 
-    /// Makes an agent.
-    pub async fn add_agent(&self, name: AgentName) -> Result<(), AgentError> {
-        if !self.0.store.add_agent(row(name.as_str())).await? {
+    /// The agent of that name; one that is not there is of the chat profile, as programs that embed us know it.
+    pub(crate) fn own_agent(&self, name: &AgentName) -> Arc<Agent> {
+        let known = lock(&self.0.agents).get(name).cloned();
+        known.unwrap_or_else(|| Arc::new(Agent::chat(name.clone())))
+    }
+
+    /// An agent that can be used.
+    fn usable(&self, name: &str) -> Result<(Arc<Agent>, Arc<AgentFile>), AgentError> {
+        let agent = self.own_agent(&self.agent(name)?);
+        let file = agent.file().map_err(|reason| AgentError::Unusable {
+            name: agent.name.clone(),
+            reason,
+        })?;
+        Ok((agent, file))
+    }
+
+    /// How an agent stands.
+    pub fn agent_state(&self, name: &str) -> Result<AgentState, AgentError> {
+        let agent = self.own_agent(&self.agent(name)?);
+        let rights = agent.rights();
+        let config = self.config();
+        let view = agent.view(config.clone(), self);
+        let attached = rights.attached.iter().map(|attached| {
+            let broken = view.broken.iter();
+            let mut broken = broken.filter(|(name, ..)| *name == attached.name);
+            AttachedServer {
+                name: attached.name.clone(),
+                registered: config.server(attached.name.as_str()).is_some(),
+                source: attached.source.clone(),
+                problem: broken.next().map(|(.., problem)| problem.message.clone()),
+            }
+        });
+        Ok(AgentState {
+            attached: attached.collect(),
+            profile: agent.profile,
+            file: path(&self.0.agents_folder, &agent.name),
+            problem: agent
+                .file()
+                .err()
+                .filter(|_| agent.profile == Profile::Agent),
+            awaits_approval: self.approvals().iter().any(|approval| {
+                approval.binding.agent == agent.name
+                    && approval.stage == crate::approvals::Stage::PendingApproval
+            }),
+            new_tools_restricted: rights.new_tools_restricted,
+            accept_changes: rights.accept.as_str(),
+            ask_client: rights.ask_client,
+            always_active: rights.always_active,
+            host_access: rights.host_access,
+            name: agent.name.clone(),
+        })
+    }
+
+    /// Makes an agent, with a file of its own.
+    pub async fn add_agent(&self, name: AgentName, profile: Profile) -> Result<(), AgentError> {
+        let _changing = self.0.changing_agents.lock().await;
+        if lock(&self.0.agents).contains_key(&name) {
             return Err(AgentError::Exists(name));
         }
-        lock(&self.0.agents).insert(name);
+        let (keys, own) = (self.0.keys.clone(), name.clone());
+        let path = path(&self.0.agents_folder, &name);
+        let made = blocking(move || {
+            let keys = keys.get()?;
+            let file = AgentFile::create(&path, &new(&own, profile), &keys)?;
+            Agent::of_file(own, file, &keys)
+        });
+        let agent = made.await?;
+        lock(&self.0.agents).insert(name.clone(), Arc::new(agent));
+        self.0.journal.write_now(Record {
+            agent: Some(name),
+            ..Record::new(Kind::AgentAdded, Who::Owner)
+        });
         Ok(())
     }
 
-    /// Ends an agent's sessions and forgets it. Its workspace stays.
+    /// Ends an agent's sessions, and removes it and its file. Its workspace stays.
     pub async fn remove_agent(&self, name: &str) -> Result<(), AgentError> {
         let agent = self.agent(name)?;
         if agent.as_str() == DEFAULT {
             return Err(AgentError::Default);
         }
-        self.0.store.remove_agent(name.to_owned()).await?;
-        lock(&self.0.agents).remove(name);
+        let _changing = self.0.changing_agents.lock().await;
+        let removed = lock(&self.0.agents).remove(name);
         for session in self.sessions_of(&agent) {
             session.end().await;
         }
+        self.withdraw(&agent, "its agent was removed").await;
+        let path = path(&self.0.agents_folder, &agent);
+        let file = removed.and_then(|removed| removed.file().ok());
+        blocking(move || {
+            if let Some(file) = file {
+                file.shut()?;
+            }
+            agentfile::delete(&path)
+        })
+        .await?;
+        self.0.journal.write_now(Record {
+            agent: Some(agent),
+            ..Record::new(Kind::AgentRemoved, Who::Owner)
+        });
         Ok(())
+    }
+
+    /// The one way in which an agent's configuration changes. What it has of servers follows while it runs (A93): new
+    /// ones start, those that are gone stop; nobody waits for that (A94).
+    pub(crate) async fn edit_agent<T, E>(
+        &self,
+        agent: &Arc<Agent>,
+        edit: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, EditError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let _editing = agent.editing.lock().await;
+        let file = agent
+            .file()
+            .map_err(|reason| EditError::File(agentfile::Error::Refused(reason)))?;
+        let edited = tokio::task::spawn_blocking(move || {
+            let done = file.edit(edit)?;
+            Ok((done, rights(&file)?))
+        });
+        let edited = edited.await;
+        let (done, rights) = edited.unwrap_or(Err(EditError::File(agentfile::Error::Closed)))?;
+        let before = agent.rights.swap(Arc::new(rights));
+        self.changed();
+        self.apply(agent, &before);
+        Ok(done)
+    }
+
+    /// Gives an agent a server that the owner has registered. Its tools arrive as new ones do (A75).
+    pub async fn attach(&self, name: &str, server: &str) -> Result<(), AgentError> {
+        let (agent, _) = self.usable(name)?;
+        if agent.profile == Profile::Chat {
+            return Err(AgentError::Chat(agent.name.clone()));
+        }
+        let config = self.config();
+        let Some(entry) = config.server(server) else {
+            let known = config.servers.iter().map(|entry| entry.name.as_str());
+            return Err(AgentError::NoServer {
+                name: server.to_owned(),
+                near: nearest(server, known).map(str::to_owned),
+            });
+        };
+        let row = crate::installed::row(entry);
+        let refused = AgentError::Attached {
+            agent: agent.name.clone(),
+            server: server.to_owned(),
+            attached: true,
+        };
+        let name = server.to_owned();
+        let added = self
+            .edit_agent(&agent, move |draft| {
+                let rows = rows(&mut draft.config)?;
+                if rows.iter().any(|row| row["name"] == *name) {
+                    return Err(Some(refused));
+                }
+                rows.push(row);
+                Ok(())
+            })
+            .await;
+        edited(added)?;
+        self.note_server(&agent, server, Kind::ServerAttached);
+        Ok(())
+    }
+
+    /// Takes a server from an agent; what was declared of its tools goes with it.
+    pub async fn detach(&self, name: &str, server: &str) -> Result<(), AgentError> {
+        let (agent, _) = self.usable(name)?;
+        let refused = AgentError::Attached {
+            agent: agent.name.clone(),
+            server: server.to_owned(),
+            attached: false,
+        };
+        let name = server.to_owned();
+        let removed = self
+            .edit_agent(&agent, move |draft| {
+                if remove_server(draft, &name).map_err(Some)? {
+                    Ok(())
+                } else {
+                    Err(Some(refused))
+                }
+            })
+            .await;
+        edited(removed)?;
+        self.note_server(&agent, server, Kind::ServerDetached);
+        Ok(())
+    }
+
+    fn note_server(&self, agent: &Agent, server: &str, kind: Kind) {
+        self.0.journal.write_now(Record {
+            agent: Some(agent.name.clone()),
+            server: ServerName::new(server).ok(),
+            ..Record::new(kind, Who::Owner)
+        });
+    }
+
+    /// Changes one declaration of an agent.
+    pub(crate) async fn declare(
+        &self,
+        agent: &Arc<Agent>,
+        exposed: &str,
+        change: impl FnOnce(&mut Declaration) -> Result<(), &'static str> + Send + 'static,
+    ) -> Result<(), DeclareError> {
+        let name = exposed.to_owned();
+        let done = self
+            .edit_agent(agent, move |draft| {
+                let mut all = declarations(&draft.config);
+                let found = all.iter_mut().find(|row| row.name == name);
+                let found = found.ok_or(DeclareError::Unknown(name))?;
+                change(found).map_err(DeclareError::Refused)?;
+                let changed = [found.clone()];
+                declare(&mut draft.config, &changed)
+                    .map_err(|error| DeclareError::File(error.to_string()))?;
+                Ok(())
+            })
+            .await;
+        done.map_err(|error| match error {
+            EditError::Refused(refused) => refused,
+            EditError::File(error) => DeclareError::File(error.to_string()),
+        })
+    }
+
+    /// Writes a copy of an agent's file to a path where nothing is yet.
+    pub async fn export_agent(&self, name: &str, to: PathBuf) -> Result<(), AgentError> {
+        let (agent, file) = self.usable(name)?;
+        blocking(move || file.export_to(&to)).await?;
+        self.0.journal.write_now(Record {
+            agent: Some(agent.name.clone()),
+            ..Record::new(Kind::AgentExported, Who::Owner)
+        });
+        Ok(())
+    }
+
+    /// Takes a copy of a file in as an agent. A file of another owner runs nothing of its own before that is confirmed
+    /// (T1): [`AgentError::Unconfirmed`] says what it would.
+    pub async fn import_agent(
+        &self,
+        from: PathBuf,
+        name: Option<AgentName>,
+        confirmed: bool,
+    ) -> Result<AgentName, AgentError> {
+        let _changing = self.0.changing_agents.lock().await;
+        let keys = self.0.keys.clone();
+        let looked = from.clone();
+        let (keys, peek) = blocking(move || {
+            let keys = keys.get()?;
+            let peek = agentfile::peek(&looked, &keys)?;
+            Ok((keys, peek))
+        })
+        .await?;
+        let name = match name {
+            Some(name) => name,
+            None => AgentName::new(&crate::installed::agent_name(&peek.name))
+                .map_err(|why| AgentError::Refused(format!("the name {:?} {why}", peek.name)))?,
+        };
+        if lock(&self.0.agents).contains_key(&name) {
+            return Err(AgentError::Exists(name));
+        }
+        let runs = crate::installed::would_run(&peek.servers, &self.config());
+        if !peek.is_ours && !confirmed && !runs.is_empty() {
+            return Err(AgentError::Unconfirmed { runs });
+        }
+        let (to, own) = (path(&self.0.agents_folder, &name), name.clone());
+        let agent = blocking(move || {
+            agentfile::copy(&from, &to, &keys)?;
+            let file = AgentFile::open(&to, &keys)?;
+            if confirmed {
+                file.set_meta(CONFIRMED, keys.owner_did())?;
+            }
+            Agent::of_file(own, file, &keys)
+        })
+        .await?;
+        let agent = Arc::new(agent);
+        lock(&self.0.agents).insert(name.clone(), agent.clone());
+        self.0.journal.write_now(Record {
+            agent: Some(name.clone()),
+            ..Record::new(Kind::AgentImported, Who::Owner)
+        });
+        self.disable_missing(&agent).await;
+        Ok(name)
+    }
+
+    /// Tools of servers that are not there any more are switched off (A140, A202).
+    pub(crate) async fn disable_missing(&self, agent: &Arc<Agent>) {
+        let view = agent.view(self.config(), self);
+        let rights = agent.rights();
+        let missing = |server: &ServerName| {
+            view.server(server.as_str()).is_none()
+                && !view.broken.iter().any(|(name, ..)| name == server)
+        };
+        let off: Vec<String> = rights
+            .pins()
+            .filter(|pin| missing(&pin.server))
+            .filter(|pin| {
+                let declaration = rights.declaration(&pin.exposed);
+                declaration.is_some_and(|declaration| declaration.enabled)
+            })
+            .map(|pin| pin.exposed.clone())
+            .collect();
+        if off.is_empty() {
+            return;
+        }
+        let done = self
+            .edit_agent(agent, move |draft| {
+                let mut changed = declarations(&draft.config);
+                changed.retain(|row| off.contains(&row.name));
+                for row in &mut changed {
+                    row.enabled = false;
+                }
+                declare(&mut draft.config, &changed)
+            })
+            .await;
+        if let Err(error) = done {
+            tracing::warn!(agent = %agent.name, "tools of servers that are gone could not be switched off: {error}");
+        }
+    }
+}
+
+/// The list of an agent's servers.
+fn rows<E>(config: &mut Value) -> Result<&mut Vec<Value>, Option<E>> {
+    let mcp = &mut config["mcp"];
+    if !mcp.is_object() {
+        *mcp = json!({});
+    }
+    let rows = &mut mcp["servers"];
+    if rows.is_null() {
+        *rows = json!([]);
+    }
+    rows.as_array_mut().ok_or(None)
+}
+
+/// Takes a server out of an agent's configuration, and its tools with it (A92); false when it is not there.
+pub(crate) fn remove_server(draft: &mut Draft, name: &str) -> Result<bool, AgentError> {
+    let not_a_list = || AgentError::Refused("`mcp.servers` of the agent is not a list".into());
+    let rows = rows::<AgentError>(&mut draft.config).map_err(|_| not_a_list())?;
+    let before = rows.len();
+    rows.retain(|row| row["name"] != *name);
+    if rows.len() == before {
+        return Ok(false);
+    }
+    let gone: Vec<String> = draft
+        .pins
+        .iter()
+        .filter(|pin| pin.server == name)
+        .map(|pin| pin.exposed.clone())
+        .collect();
+    draft.pins.retain(|pin| pin.server != name);
+    if let Some(tools) = draft.config.get_mut("tools").and_then(Value::as_array_mut) {
+        tools.retain(|row| {
+            let name = row["name"].as_str().unwrap_or_default();
+            // What is locked outlives even its server.
+            row["locked"] == true || !gone.iter().any(|gone| gone == name)
+        });
+    }
+    Ok(true)
+}
+
+fn edited<T>(result: Result<T, EditError<Option<AgentError>>>) -> Result<T, AgentError> {
+    result.map_err(|error| match error {
+        EditError::Refused(Some(refused)) => refused,
+        EditError::Refused(None) => {
+            AgentError::Refused("`mcp.servers` of the agent is not a list".into())
+        }
+        EditError::File(error) => AgentError::File(error),
+    })
+}
+
+/// Does something that may block.
+async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, agentfile::Error> + Send + 'static,
+) -> Result<T, agentfile::Error> {
+    let done = tokio::task::spawn_blocking(act).await;
+    done.unwrap_or(Err(agentfile::Error::Closed))
+}
+
+impl Inner {
+    /// Closes all files, in good order.
+    pub(crate) fn close_agents(&self) {
+        let agents: Vec<_> = std::mem::take(&mut *lock(&self.agents))
+            .into_values()
+            .collect();
+        for agent in agents {
+            if let Ok(file) = agent.file()
+                && let Err(error) = file.shut()
+            {
+                tracing::warn!(agent = %agent.name, "{error}");
+            }
+        }
     }
 }

@@ -4,20 +4,21 @@
 //! secrets in, `journal` is told. Nothing here assumes that a server is a local process.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::ErrorObject;
 
-use crate::config::Config;
+use crate::approvals::ApprovalId;
 use crate::conversation::Stage;
-use crate::discover::Found;
+use crate::discover;
 use crate::journal::EventKind;
-use crate::model::{ServerEntry, ServerName, Transport};
+use crate::model::{Profile, ServerEntry, ServerName};
 use crate::servers::{self, Asked, Outgoing, Patience, ServerHandle, Turn};
 use crate::session::Session;
+use crate::target::Found;
 use crate::wharf::lock;
 
 /// Which tool.
@@ -46,6 +47,12 @@ pub struct ToolCall<'a> {
     pub progress: bool,
     /// From which level on log messages are wanted, where the client says so with each request: `debug` to `emergency`.
     pub log_level: Option<&'a str>,
+    /// How long whoever calls waits for a person; without an end where `None`. Only agents of the agent profile need
+    /// people.
+    pub patience: Option<Duration>,
+    /// The owner makes it by hand: nobody is asked, and tools that are off for the agent can be called. The journal
+    /// says so.
+    pub as_owner: bool,
 }
 
 impl<'a> ToolCall<'a> {
@@ -57,6 +64,8 @@ impl<'a> ToolCall<'a> {
             params,
             progress: true,
             log_level: None,
+            patience: None,
+            as_owner: false,
         }
     }
 }
@@ -119,6 +128,18 @@ pub enum Refusal {
     /// were stopped.
     #[error("{0}")]
     Unavailable(String),
+    /// A person said no, or nobody could be asked; nothing was done.
+    #[error("{0}")]
+    Denied(String),
+    /// It waits for a person, and its caller does not any more: the same call with the same arguments goes on with it,
+    /// or collects its result. This is no error.
+    #[error("{text}")]
+    Waiting {
+        /// For what.
+        approval: ApprovalId,
+        /// For the model.
+        text: String,
+    },
     /// The server did not start or did not answer (V61, V64); what `text` says, `error` tells apart.
     #[error("{text}")]
     Failed {
@@ -142,6 +163,9 @@ impl Session {
     ///
     /// Limits are those of the server's entry: 60 s to start (V11), 120 s for the call (V64), of which the wait for its
     /// turn is none (V50).
+    ///
+    /// An agent of the agent profile may need a person for it (A223): then it waits, and ends as
+    /// [`Refusal::Waiting`] when the patience of its caller does. The same call later goes on where this one was.
     pub async fn call(
         &self,
         call: ToolCall<'_>,
@@ -152,79 +176,64 @@ impl Session {
         if self.is_over() {
             return Err(Refusal::Unavailable("this session is over".into()));
         }
-        let config = self.wharf.config();
-        let (entry, tool) = self.find(&config, call.target)?;
-        let started = Instant::now();
-        let calling = self.call_tool(entry, &tool, call, &mut notes);
-        let reply = match stopping.run_until_cancelled(calling).await {
+        let calling = self.calling(call, &mut notes);
+        match stopping.run_until_cancelled(calling).await {
             Some(reply) => reply,
             None => Err(stopped()),
+        }
+    }
+
+    async fn calling(
+        &self,
+        call: ToolCall<'_>,
+        notes: &mut (impl FnMut(CallNote) + Send),
+    ) -> Result<Raw, Refusal> {
+        let config = self.config();
+        let found = self.find(&config, call.target, call.as_owner)?;
+        if self.profile() == Profile::Chat {
+            return self.carry_out(&found, call, None, notes).await;
+        }
+        self.gated(&found, call, notes).await
+    }
+
+    /// Makes a call that may be made, and tells that it was.
+    pub(crate) async fn carry_out(
+        &self,
+        found: &Found<'_>,
+        call: ToolCall<'_>,
+        approval: Option<&ApprovalId>,
+        notes: &mut (impl FnMut(CallNote) + Send),
+    ) -> Result<Raw, Refusal> {
+        let started = Instant::now();
+        let reply = match found.entry {
+            Some(entry) => self.call_tool(entry, &found.tool, call, notes).await,
+            None => self.manage(&found.tool, call.params).await,
         };
+        let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.wharf.0.events.tell(EventKind::Called {
             agent: self.state.agent.clone(),
-            server: entry.name.clone(),
-            tool,
+            server: found.server(),
+            tool: found.tool.clone(),
             ok: reply.is_ok(),
-            millis: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            millis,
         });
+        self.called(found, call.params, approval, &reply, millis)
+            .await;
         reply
     }
 
-    /// The server and its own name for the tool (V45).
-    fn find<'a>(
-        &self,
-        config: &'a Config,
-        target: Target<'_>,
-    ) -> Result<(&'a ServerEntry, String), Refusal> {
-        let (server, tool) = match target {
-            Target::Exposed(name) => {
-                let catalog = self.known_tools();
-                let exposed = catalog
-                    .find(name)
-                    .ok_or_else(|| self.unknown(name, &catalog))?;
-                (exposed.server.clone(), exposed.tool.name.to_string())
-            }
-            Target::Direct { server, tool } => {
-                let known = config.servers.iter().map(|entry| entry.name.as_str());
-                let entry = config.server(server).ok_or_else(|| {
-                    let near = crate::model::nearest(server, known.clone());
-                    let near = near.map(|name| format!("; did you mean `{name}`?"));
-                    Refusal::Unknown(format!(
-                        "there is no server `{server}`{}",
-                        near.unwrap_or_default()
-                    ))
-                })?;
-                (entry.name.clone(), tool.to_owned())
-            }
-        };
-        let entry = config
-            .server(server.as_str())
-            .ok_or_else(|| gone(&server))?;
-        if !entry.enabled {
-            return Err(Refusal::Unavailable(format!(
-                "{server}: this MCP server is disabled; its owner can switch it on with `wharf enable {server}`"
-            )));
-        }
-        if let Transport::Http { .. } = entry.transport {
-            return Err(Refusal::Unavailable(format!(
-                "{server}: remote MCP servers come later"
-            )));
-        }
-        Ok((entry, tool))
-    }
-
     /// An unknown tool is explained by what is not available, or by the nearest name.
-    fn unknown(&self, name: &str, catalog: &crate::catalog::Catalog) -> Refusal {
+    pub(crate) fn unknown(&self, name: &str, catalog: &crate::catalog::Catalog) -> Refusal {
         let near = catalog.nearest(name);
         let near = near
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
         let mut lines = vec![format!("there is no tool `{name}`{near}")];
-        let config = self.wharf.config();
+        let config = self.config();
         for entry in &config.servers {
             if !entry.enabled {
                 lines.push(format!("{}: this MCP server is disabled", entry.name));
-            } else if let Some(Found::Failed { reason, .. }) =
+            } else if let Some(discover::Found::Failed { reason, .. }) =
                 self.wharf.found(entry, &self.state.declared)
             {
                 let first = reason.lines().next().unwrap_or_default();

@@ -65,7 +65,10 @@ impl Wharf {
             let wharf = self.clone();
             self.0.context.tasks.spawn(async move {
                 let wait = wharf.limits().list_wait;
-                wharf.discover_all(&Declared::default(), wait).await;
+                let config = wharf.config();
+                wharf
+                    .discover_all(&config, &Declared::default(), wait)
+                    .await;
             });
         }
         Change {

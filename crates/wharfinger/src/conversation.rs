@@ -9,6 +9,7 @@ use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::server::is_logged_at;
 
+use crate::agents::Agent;
 use crate::call::{CallNote, Heard};
 use crate::catalog::{Directory, Offers};
 use crate::model::{AgentName, Declared, ServerName, SessionId};
@@ -22,6 +23,9 @@ pub(crate) struct SessionState {
     /// Its own among all that ever were: an id may come again.
     pub(crate) serial: u64,
     pub(crate) agent: AgentName,
+    pub(crate) own: Arc<Agent>,
+    /// When it began.
+    pub(crate) began: Instant,
     pub(crate) declared: Declared,
     pub(crate) reserved: Arc<[String]>,
     pub(crate) lasting: bool,

@@ -13,11 +13,12 @@ use wharfinger_wire::era::Version;
 use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
 
 use crate::catalog::{self, Claim, Kind, Listing, Offer, Offers};
+use crate::config::Config;
 use crate::journal::{ClaimRow, EventKind, StoreError};
 use crate::kept::{claim, keep_discovered, stored};
 use crate::launch;
 use crate::model::{
-    Declared, EffectivePolicy, Profile, Roots, ServerEntry, ServerName, Status, Transport,
+    AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport,
 };
 use crate::policy;
 use crate::servers::{self, Asked, Note, Spec};
@@ -27,7 +28,18 @@ use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 const MOST_DECLARED: usize = 64;
 
 /// What is known of each server, by name and by what was declared to it.
-pub(crate) type Discoveries = HashMap<(ServerName, u64), Discovery>;
+pub(crate) type Discoveries = HashMap<Place, Discovery>;
+
+/// The server, the agent that has installed it where it is not its owner's, and what was declared.
+pub(crate) type Place = (ServerName, Option<AgentName>, u64);
+
+pub(crate) fn place(entry: &ServerEntry, declared: &Declared) -> Place {
+    (
+        entry.name.clone(),
+        entry.installed_by.clone(),
+        declared.key(),
+    )
+}
 
 /// One server's state of knowledge. Everybody who asks waits for the same attempt (V52).
 pub(crate) struct Discovery {
@@ -108,7 +120,7 @@ pub(crate) async fn recall(wharf: &Wharf) -> Result<(), StoreError> {
         let key = key(&wharf.0, entry, &declared);
         if let Some(known) = stored(wharf, entry, &key).await? {
             let state = watch::Sender::new(Found::Known(Arc::new(known)));
-            let place = (entry.name.clone(), declared.key());
+            let place = place(entry, &declared);
             lock(&wharf.0.discoveries).insert(place, Discovery { key, state });
         }
     }
@@ -118,8 +130,7 @@ pub(crate) async fn recall(wharf: &Wharf) -> Result<(), StoreError> {
 impl Wharf {
     /// Finds out what every enabled server offers, as far as it is not known: all at once, for `wait` at most. What
     /// takes longer goes on, and its tools join when they are there.
-    pub(crate) async fn discover_all(&self, declared: &Declared, wait: Duration) {
-        let config = self.config();
+    pub(crate) async fn discover_all(&self, config: &Config, declared: &Declared, wait: Duration) {
         let enabled = config.servers.iter().filter(|entry| entry.enabled);
         let asked: Vec<_> = enabled
             .filter_map(|entry| self.ask(entry, declared))
@@ -158,9 +169,28 @@ impl Wharf {
         }
     }
 
+    /// Finds out what one server of an agent offers, and waits for it, or says why it can't be found out.
+    pub(crate) async fn discover_one(
+        &self,
+        entry: &ServerEntry,
+        declared: &Declared,
+    ) -> Result<(), String> {
+        if let Some(mut state) = self.ask(entry, declared) {
+            state
+                .wait_for(|found| !matches!(found, Found::Asking))
+                .await
+                .ok();
+        }
+        match self.found(entry, declared) {
+            Some(Found::Known(_)) => Ok(()),
+            Some(Found::Failed { reason, .. }) => Err(reason),
+            Some(Found::Asking) | None => Err("it was stopped meanwhile".into()),
+        }
+    }
+
     /// Lets the next question start a new attempt at once, whatever the last one gave.
     pub fn forget_failure(&self, name: &str) {
-        lock(&self.0.discoveries).retain(|(server, _), discovery| {
+        lock(&self.0.discoveries).retain(|(server, ..), discovery| {
             server.as_str() != name || !matches!(*discovery.state.borrow(), Found::Failed { .. })
         });
     }
@@ -168,7 +198,7 @@ impl Wharf {
     /// What is known of a server for clients that declare this.
     pub(crate) fn found(&self, entry: &ServerEntry, declared: &Declared) -> Option<Found> {
         let discoveries = lock(&self.0.discoveries);
-        let place = (entry.name.clone(), entry.tells(declared).key());
+        let place = place(entry, &entry.tells(declared));
         let discovery = discoveries.get(&place)?;
         Some(discovery.state.borrow().clone())
     }
@@ -180,7 +210,7 @@ impl Wharf {
         }
         let declared = &entry.tells(declared);
         let mut discoveries = lock(&self.0.discoveries);
-        let place = (entry.name.clone(), declared.key());
+        let place = place(entry, declared);
         // A change of its entry has made it forget, so what is known is of this one.
         if let Some(discovery) = discoveries.get(&place) {
             match &*discovery.state.borrow() {
@@ -196,12 +226,12 @@ impl Wharf {
         // Clients that declare something new each time are not to fill the memory.
         if discoveries
             .keys()
-            .filter(|(name, _)| *name == entry.name)
+            .filter(|(name, ..)| *name == entry.name)
             .count()
             >= MOST_DECLARED
         {
             let default = Declared::default().key();
-            discoveries.retain(|(name, key), discovery| {
+            discoveries.retain(|(name, _, key), discovery| {
                 *name != entry.name
                     || *key == default
                     || matches!(*discovery.state.borrow(), Found::Asking)
@@ -251,7 +281,7 @@ impl Wharf {
 
     /// Everything of a server is unknown again.
     pub(crate) fn forget(&self, server: &ServerName) {
-        lock(&self.0.discoveries).retain(|(name, _), _| name != server);
+        lock(&self.0.discoveries).retain(|(name, ..), _| name != server);
     }
 
     /// The merged list for a session's declaration and reserved names, as far as it is known.
@@ -264,6 +294,7 @@ impl Wharf {
         let place = CatalogKey {
             declared: declared.key(),
             reserved: reserved.clone(),
+            session: None,
         };
         if let Some((made, catalog)) = lock(&self.0.catalogs).get(&place)
             && *made == generation
@@ -271,41 +302,49 @@ impl Wharf {
             return catalog.clone();
         }
         let config = self.config();
-        let known: Vec<(&ServerEntry, EffectivePolicy, Arc<Known>)> = config
+        let known: Vec<(&ServerEntry, Arc<Known>)> = config
             .servers
             .iter()
             .filter(|entry| entry.enabled)
             .filter_map(|entry| match self.found(entry, declared)? {
-                Found::Known(known) => {
-                    Some((entry, policy::effective(entry, Profile::Chat), known))
-                }
+                Found::Known(known) => Some((entry, known)),
                 Found::Asking | Found::Failed { .. } => None,
             })
             .collect();
         let offers: Vec<Offer<'_>> = known
             .iter()
-            .map(|(entry, policy, known)| Offer {
+            .map(|(entry, known)| Offer {
                 server: &entry.name,
-                policy,
+                on_clash: policy::effective(entry, Profile::Chat).on_clash,
                 tools: &known.listing.tools,
                 names: &known.names,
             })
             .collect();
         let named: Vec<_> = known
             .iter()
-            .map(|(entry, _, known)| (entry.name.clone(), known.offers.clone()))
+            .map(|(entry, known)| (entry.name.clone(), known.offers.clone()))
             .collect();
         self.claim(&named);
         let catalog = Arc::new(catalog::merge(&offers, reserved, &lock(&self.0.claims)));
         for warning in &catalog.warnings {
             tracing::warn!("{warning}");
         }
+        self.keep_catalog(place, generation, &catalog);
+        catalog
+    }
+
+    /// Keeps a list for the next who asks.
+    pub(crate) fn keep_catalog(
+        &self,
+        place: CatalogKey,
+        generation: u64,
+        catalog: &Arc<catalog::Catalog>,
+    ) {
         let mut catalogs = lock(&self.0.catalogs);
         if catalogs.len() >= MOST_DECLARED {
             catalogs.clear();
         }
         catalogs.insert(place, (generation, catalog.clone()));
-        catalog
     }
 }
 
@@ -330,6 +369,7 @@ async fn attempt(
                 tracing::warn!(server = %name, "{warning}");
             }
             settle(&wharf, &state, Found::Known(Arc::new(known)));
+            wharf.relisted(&name, &declared).await;
             wharf.0.events.tell(EventKind::ToolsChanged {
                 server: name,
                 tools,
@@ -376,8 +416,14 @@ async fn ask_server(
     });
     let dir =
         dir.map_err(|error| format!("can't make a folder in {}: {error}", scratch.display()))?;
-    let spec = spec(wharf, entry, declared, dir.path(), None)
-        .ok_or("it is no process that could be started")?;
+    let made = Made {
+        profile: Profile::Chat,
+        workspace: dir.path(),
+        scratch: None,
+        remembered: None,
+    };
+    let spec =
+        spec(wharf, entry, declared, &made).ok_or("it is no process that could be started")?;
     let spec = Spec {
         // There is no client yet that could be asked.
         roots: Some(spec.roots.unwrap_or_default()),
@@ -394,20 +440,28 @@ async fn ask_server(
         .map_err(|error| error.to_string())
 }
 
+/// For whom, and where.
+pub(crate) struct Made<'a> {
+    pub(crate) profile: Profile,
+    pub(crate) workspace: &'a std::path::Path,
+    /// Where its process stands unless its entry says so.
+    pub(crate) scratch: Option<&'a std::path::Path>,
+    pub(crate) remembered: Option<Version>,
+}
+
 /// What an instance or a discovery of a server is made from.
 pub(crate) fn spec(
     wharf: &Wharf,
     entry: &ServerEntry,
     declared: &Declared,
-    workspace: &std::path::Path,
-    remembered: Option<Version>,
+    made: &Made<'_>,
 ) -> Option<Spec> {
     let inherit = &wharf.0.inherit;
     let plan = launch::plan(launch::Request {
         entry,
         inherit,
-        workspace,
-        scratch: None,
+        workspace: made.workspace,
+        scratch: made.scratch,
     })?;
     if !plan.refused.is_empty() {
         tracing::warn!(server = %entry.name, "variables that no server may have are left out: {}", plan.refused.join(", "));
@@ -415,10 +469,10 @@ pub(crate) fn spec(
     Some(Spec {
         name: entry.name.clone(),
         plan: plan.into(),
-        policy: policy::effective(entry, Profile::Chat),
-        roots: roots(entry, declared, workspace),
+        policy: policy::effective(entry, made.profile),
+        roots: roots(entry, declared, made.workspace),
         declared: declared.clone(),
-        remembered,
+        remembered: made.remembered,
         browser: entry.browser,
     })
 }

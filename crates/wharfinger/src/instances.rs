@@ -14,9 +14,10 @@ use crate::call::CallNote;
 
 use crate::catalog::Offers;
 use crate::conversation::{SessionState, Stage};
-use crate::discover::{Found, key, spec};
+use crate::discover::{Found, Made, key, spec};
 use crate::journal::EventKind;
-use crate::model::{AgentName, Declared, Roots, Scope, ServerEntry, ServerName, Status};
+use crate::launch::Scratch;
+use crate::model::{AgentName, Declared, Profile, Roots, Scope, ServerEntry, ServerName, Status};
 use crate::refresh::Update;
 use crate::servers::{Asked, Audience, Note, ServerHandle};
 use crate::tasks;
@@ -57,6 +58,8 @@ pub(crate) struct Instance {
     pub(crate) handle: ServerHandle,
     /// The entry it was made from; a running one keeps it until it stops (C26).
     entry: ServerEntry,
+    /// Where its process stands, as long as it is there (A193).
+    _scratch: Option<Arc<Scratch>>,
     /// When the last of them ends, the instance stops (V60).
     users: HashSet<u64>,
     /// What this one was last seen to offer beside tools.
@@ -89,7 +92,14 @@ impl Wharf {
             Some(Found::Asking | Found::Failed { .. }) | None => None,
         };
         let workspace: PathBuf = self.workspace(&session.agent);
-        let spec = spec(self, entry, &place.declared, &workspace, remembered)?;
+        let scratch = session.own.scratch(self);
+        let made = Made {
+            profile: session.own.profile,
+            workspace: &workspace,
+            scratch: scratch.as_deref().map(Scratch::path),
+            remembered,
+        };
+        let spec = spec(self, entry, &place.declared, &made)?;
         let ear = Ear {
             wharf: Arc::downgrade(&self.0),
             place: place.clone(),
@@ -104,6 +114,7 @@ impl Wharf {
         let instance = Instance {
             handle: handle.clone(),
             entry: entry.clone(),
+            _scratch: scratch,
             users,
             offers: None,
         };
@@ -121,6 +132,13 @@ impl Wharf {
         let instance = instances.get(&Place::of(session, entry))?;
         let runs = matches!(instance.handle.status(), Status::Running { .. });
         runs.then(|| (instance.handle.clone(), instance.offers.clone()))
+    }
+
+    /// The state of the instance that serves a session, if there is one.
+    pub(crate) fn status_for(&self, session: &SessionState, entry: &ServerEntry) -> Option<Status> {
+        let instances = lock(&self.0.instances);
+        let instance = instances.get(&Place::of(session, entry))?;
+        Some(instance.handle.status())
     }
 
     /// The instance at a place, as it is now.
@@ -249,6 +267,19 @@ impl Wharf {
         stop_all(gone).await;
     }
 
+    /// Stops one agent's instances of a server and forgets them.
+    pub(crate) async fn drop_server_of(&self, server: &str, agent: &AgentName) {
+        let mut gone = vec![];
+        lock(&self.0.instances).retain(|place, instance| {
+            let matches = place.server.as_str() == server && place.agent == *agent;
+            if matches {
+                gone.push(instance.handle.clone());
+            }
+            !matches
+        });
+        stop_all(gone).await;
+    }
+
     /// Instances of a server, of one agent or of all.
     pub(crate) fn handles(&self, server: &str, agent: Option<&AgentName>) -> Vec<ServerHandle> {
         let instances = lock(&self.0.instances);
@@ -314,6 +345,10 @@ impl Audience for Ear {
                     wharf.subscribe_again(&self.place);
                 }
                 let status = wharf.clean(status);
+                if wharf.own_agent(&self.place.agent).profile == Profile::Agent {
+                    // Which tools it is offered depends on it (A164).
+                    wharf.changed();
+                }
                 let agent = Some(self.place.agent.clone());
                 let server = server.clone();
                 wharf.0.events.tell(EventKind::ServerStatus {

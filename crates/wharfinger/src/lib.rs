@@ -69,6 +69,7 @@
 
 #![deny(missing_docs)]
 
+mod active;
 pub mod agentfile;
 mod agents;
 pub mod approvals;
@@ -77,8 +78,12 @@ pub mod catalog;
 pub mod change;
 pub mod config;
 mod conversation;
+mod declare;
 mod discover;
+mod gate;
+mod gated;
 mod halt;
+mod installed;
 mod instances;
 pub mod journal;
 mod kept;
@@ -87,20 +92,26 @@ mod links;
 mod log;
 pub mod manage;
 pub mod model;
+mod own;
 pub mod policy;
 mod refresh;
 mod report;
 mod request;
+mod rights;
 pub mod servers;
 mod session;
 mod subscriptions;
+mod target;
 mod tasks;
+mod tell;
 pub mod vault;
+mod waiting;
 mod wharf;
 
-pub use agents::AgentError;
+pub use agents::{AgentError, AgentState, AttachedServer};
 pub use call::{CallNote, Refusal, Target, ToolCall};
 pub use change::Change;
+pub use gate::{Decider, DecisionError};
 pub use halt::HaltError;
 pub use log::{LogEntry, LogLevel, LogStream, Logged};
 pub use report::{Details, Report, ToolReport};

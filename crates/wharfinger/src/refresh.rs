@@ -46,10 +46,11 @@ async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
     let Some(entry) = config.server(server.as_str()) else {
         return Ok(());
     };
+    let place = crate::discover::place(entry, &declared);
     let state = {
         let discoveries = lock(&wharf.0.discoveries);
         discoveries
-            .get(&(server.clone(), declared.key()))
+            .get(&place)
             .filter(|known| known.key == key)
             .map(|discovery| discovery.state.clone())
     };
@@ -66,6 +67,7 @@ async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
     let tools = known.listing.tools.len();
     tracing::info!(%server, tools, "its tools changed");
     settle(wharf, &state, Found::Known(Arc::new(known)));
+    wharf.relisted(&server, &declared).await;
     wharf
         .0
         .events

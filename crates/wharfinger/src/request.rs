@@ -73,14 +73,14 @@ impl Session {
     /// listed when they were last asked.
     pub async fn list(&self, kind: Kind) -> Page {
         let wait = self.wharf.limits().list_wait;
-        self.wharf.discover_all(&self.state.declared, wait).await;
+        self.discover_all(wait).await;
         self.ask_again(kind).await;
         self.directory().page(kind).clone()
     }
 
     /// Prompts, resources and templates, as far as they are known at this moment.
     pub fn directory(&self) -> Arc<Directory> {
-        let config = self.wharf.config();
+        let config = self.config();
         let mut all: Vec<(ServerName, Arc<Offers>)> = vec![];
         for entry in config.servers.iter().filter(|entry| entry.enabled) {
             let own = self.wharf.offers_of_instance(&self.state, entry);
@@ -110,12 +110,12 @@ impl Session {
     /// [`Limits::list_wait`](crate::model::Limits::list_wait).
     pub async fn settle(&self, wait: std::time::Duration) {
         let wait = wait.min(self.wharf.limits().list_wait);
-        self.wharf.discover_all(&self.state.declared, wait).await;
+        self.discover_all(wait).await;
     }
 
     /// Whether every enabled server has been asked what it offers.
     pub fn knows_all(&self) -> bool {
-        let config = self.wharf.config();
+        let config = self.config();
         let mut enabled = config.servers.iter().filter(|entry| entry.enabled);
         enabled.all(|entry| {
             let found = self.wharf.found(entry, &self.state.declared);
@@ -133,7 +133,7 @@ impl Session {
 
     /// Asks the servers that run what they list now, all at once.
     async fn ask_again(&self, kind: Kind) {
-        let config = self.wharf.config();
+        let config = self.config();
         let mut asking = JoinSet::new();
         for entry in config.servers.iter().filter(|entry| entry.enabled) {
             let Some((handle, before)) = self.wharf.running(&self.state, entry) else {
@@ -271,7 +271,7 @@ impl Session {
     pub(crate) fn with_links(&self, server: &ServerName, result: Raw) -> Raw {
         let links =
             |text: &str| text.contains("\"resource_link\"") || text.contains("\"resource\"");
-        if self.wharf.config().servers.len() < 2 || !links(result.get()) {
+        if self.config().servers.len() < 2 || !links(result.get()) {
             return result;
         }
         let directory = self.directory();
@@ -404,7 +404,7 @@ impl Session {
 
     /// The entry of a server that may be used.
     pub(crate) fn entry(&self, server: &ServerName) -> Result<ServerEntry, Refusal> {
-        let config = self.wharf.config();
+        let config = self.config();
         let entry = config.server(server.as_str()).ok_or_else(|| gone(server))?;
         if entry.enabled {
             Ok(entry.clone())

@@ -13,10 +13,12 @@ use wharfinger_wire::json::{Object, raw};
 use wharfinger_wire::server::{LOG_LEVELS, log_rank};
 
 use crate::catalog::Catalog;
-use crate::config::delivery;
+use crate::config::{Config, delivery};
 use crate::conversation::{InFlight, SERIALS, SessionState, Stage};
 use crate::discover::Found;
-use crate::model::{AgentName, Declared, ServerName, SessionId, Source, Status, Transport};
+use crate::model::{
+    AgentName, Declared, Profile, ServerName, SessionId, Source, Status, Transport,
+};
 use crate::servers::{Asked, Patience};
 use crate::wharf::{Wharf, lock};
 
@@ -71,14 +73,20 @@ pub struct Session {
 }
 
 impl Wharf {
-    /// Begins a session, or gives the one of that id, whose other options stay as they were. Starts nothing (V57).
+    /// Begins a session, or gives the one of that id, whose other options stay as they were. Starts nothing (V57), but
+    /// for an agent of the agent profile, whose servers run while it has a session (A180).
     pub fn session(&self, options: SessionOptions) -> Session {
+        let own = self.own_agent(&options.agent);
+        let mut begins = false;
         let state = lock(&self.0.sessions)
             .entry(options.id.clone())
             .or_insert_with(|| {
+                begins = own.profile == Profile::Agent && !options.lasting;
                 Arc::new(SessionState {
                     id: options.id,
                     serial: SERIALS.fetch_add(1, Ordering::Relaxed),
+                    own: own.clone(),
+                    began: Instant::now(),
                     agent: options.agent,
                     declared: options.declared,
                     reserved: options.reserved.into(),
@@ -95,10 +103,19 @@ impl Wharf {
                 })
             })
             .clone();
-        Session {
+        let session = Session {
             wharf: self.clone(),
             state,
+        };
+        if begins {
+            // From here on the agent is active (A180).
+            let active = session.clone();
+            self.0
+                .context
+                .tasks
+                .spawn(async move { active.ready().await });
         }
+        session
     }
 
     /// How many sessions of an agent are open; those that never end do not count.
@@ -172,15 +189,33 @@ impl Session {
     /// [`Limits::list_wait`](crate::model::Limits::list_wait); what takes longer joins later, and
     /// [`Wharf::generation`] tells.
     pub async fn tools(&self) -> Arc<Catalog> {
-        let wait = self.wharf.limits().list_wait;
-        self.wharf.discover_all(&self.state.declared, wait).await;
+        match self.profile() {
+            Profile::Chat => self.discover_all(self.wharf.limits().list_wait).await,
+            Profile::Agent => self.ready().await,
+        }
         self.known_tools()
+    }
+
+    pub(crate) async fn discover_all(&self, wait: Duration) {
+        let config = self.config();
+        self.wharf
+            .discover_all(&config, &self.state.declared, wait)
+            .await;
+    }
+
+    /// The servers it has: of an agent of the agent profile, those that are attached to it.
+    pub fn config(&self) -> Arc<Config> {
+        self.state.own.view(self.wharf.config(), &self.wharf)
     }
 
     /// The tools it may call, as far as they are known at this moment. Waits for nothing and starts nothing.
     pub fn known_tools(&self) -> Arc<Catalog> {
-        self.wharf
-            .catalog(&self.state.declared, &self.state.reserved)
+        match self.profile() {
+            Profile::Chat => self
+                .wharf
+                .catalog(&self.state.declared, &self.state.reserved),
+            Profile::Agent => self.agent_catalog(),
+        }
     }
 
     /// Waits until it is over; from then on it calls nothing.
@@ -320,7 +355,7 @@ impl Session {
     pub fn instructions(&self) -> String {
         let mut text = String::new();
         let mut missing = String::new();
-        let config = self.wharf.config();
+        let config = self.config();
         for entry in config.servers.iter().filter(|entry| entry.enabled) {
             let found = self.wharf.found(entry, &self.state.declared);
             match (&entry.transport, found) {

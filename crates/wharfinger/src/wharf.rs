@@ -1,9 +1,11 @@
 //! The wharf itself: what is shared by all agents, sessions and servers.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
 use serde_json::json;
@@ -12,14 +14,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharfinger_wire::json::raw;
 
-use crate::agents;
+use crate::agentfile;
+use crate::agents::{self, Agent, LazyKeys};
 use crate::catalog::{Catalog, Claims};
 use crate::config::{Config, Loaded};
 use crate::conversation::SessionState;
 use crate::discover::{self, Discoveries};
+use crate::gate::{self, Gate};
 use crate::halt;
 use crate::instances::Instances;
-use crate::journal::{Events, Store, StoreError};
+use crate::journal::{Events, Journal, Redact, Store, StoreError};
 use crate::launch::{self, Inherit, Owner};
 use crate::log::{Logs, Pace};
 use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
@@ -36,6 +40,10 @@ pub struct Options {
     pub loaded: Loaded,
     /// The database file; made if it is missing.
     pub database: PathBuf,
+    /// The agents' files; the folder is made if it is missing. Nothing else may have them open.
+    pub agents: PathBuf,
+    /// Where the owner's keys lie, to which agents' files are sealed; made if they are missing.
+    pub identity: PathBuf,
     /// Each agent's workspace is a folder in this one (`${workspace}`, V13), made when a server first starts there.
     pub workspaces: PathBuf,
     /// For files that are needed for a moment: each discovery has a folder in it (V51).
@@ -60,6 +68,8 @@ impl Options {
         Self {
             loaded,
             database: folder.join("wharfinger.db"),
+            agents: folder.join("agents"),
+            identity: folder.to_owned(),
             workspaces: folder.join("workspaces"),
             scratch: folder.join("scratch"),
             environment,
@@ -80,6 +90,14 @@ pub enum OpenError {
         /// Why.
         source: StoreError,
     },
+    /// The folder of the agents' files, or the owner's keys, can't be used.
+    #[error("can't use the agents in {}: {source}", .path.display())]
+    Agents {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: agentfile::Error,
+    },
 }
 
 /// Everything at one place: configuration, servers, agents, sessions. Cheap to clone; all clones are the same wharf.
@@ -92,6 +110,12 @@ pub struct Wharf(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) context: Context,
     pub(crate) store: Store,
+    pub(crate) journal: Journal,
+    pub(crate) gate: Gate,
+    pub(crate) keys: LazyKeys,
+    pub(crate) agents_folder: PathBuf,
+    /// One agent after the other is made, imported or removed.
+    pub(crate) changing_agents: tokio::sync::Mutex<()>,
     pub(crate) events: Events,
     pub(crate) inherit: Inherit,
     pub(crate) workspaces: PathBuf,
@@ -99,7 +123,7 @@ pub(crate) struct Inner {
     pub(crate) halt_file: PathBuf,
     pub(crate) config: ArcSwap<Config>,
     pub(crate) problems: ArcSwap<Vec<Problem>>,
-    pub(crate) redactor: ArcSwap<Redactor>,
+    pub(crate) redactor: Arc<ArcSwap<Redactor>>,
     /// Everything that was ever secret in this run: a value that left the configuration may still be in a server.
     pub(crate) secrets: Mutex<Vec<Secret>>,
     pub(crate) discoveries: Mutex<Discoveries>,
@@ -113,7 +137,7 @@ pub(crate) struct Inner {
     pub(crate) tasks: Mutex<Tasks>,
     pub(crate) subscriptions: Mutex<Subscriptions>,
     pub(crate) sessions: Mutex<HashMap<SessionId, Arc<SessionState>>>,
-    pub(crate) agents: Mutex<BTreeSet<AgentName>>,
+    pub(crate) agents: Mutex<BTreeMap<AgentName, Arc<Agent>>>,
     pub(crate) logs: Mutex<Logs>,
     pub(crate) pace: Mutex<HashMap<ServerName, Pace>>,
 }
@@ -122,6 +146,16 @@ pub(crate) struct Inner {
 pub(crate) struct CatalogKey {
     pub(crate) declared: u64,
     pub(crate) reserved: Arc<[String]>,
+    /// By its serial, of an agent that has servers of its own.
+    pub(crate) session: Option<u64>,
+}
+
+/// Milliseconds since 1970, UTC.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 /// The lock of a few lines without `.await`; a panic elsewhere does not make what it guards unusable.
@@ -139,6 +173,8 @@ impl Wharf {
         let Options {
             loaded,
             database,
+            agents,
+            identity,
             workspaces,
             scratch,
             environment,
@@ -148,6 +184,23 @@ impl Wharf {
         let path = database.clone();
         let opened = tokio::task::spawn_blocking(move || Store::open(&database)).await;
         let store = opened
+            .unwrap_or(Err(StoreError::Closed))
+            .map_err(|source| OpenError::Store {
+                path: path.clone(),
+                source,
+            })?;
+        // The rows are cleaned by whatever is secret when they are written.
+        let redactor: Arc<ArcSwap<Redactor>> = Arc::default();
+        let cleaned = redactor.clone();
+        let rows = loaded.config.daemon.journal_rows;
+        let journal = path.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            let redact: Redact =
+                Arc::new(move |text| Cow::Owned(cleaned.load().text(text).into_owned()));
+            Journal::open(&journal, rows, redact)
+        })
+        .await;
+        let journal = opened
             .unwrap_or(Err(StoreError::Closed))
             .map_err(|source| OpenError::Store {
                 path: path.clone(),
@@ -175,6 +228,11 @@ impl Wharf {
         let wharf = Self(Arc::new(Inner {
             context,
             store,
+            journal,
+            gate: Gate::default(),
+            keys: LazyKeys::new(identity),
+            agents_folder: agents,
+            changing_agents: tokio::sync::Mutex::default(),
             events: Events::default(),
             inherit,
             workspaces,
@@ -182,7 +240,7 @@ impl Wharf {
             halt_file: halt::file(&path),
             config: ArcSwap::from_pointee(loaded.config),
             problems: ArcSwap::from_pointee(loaded.problems),
-            redactor: ArcSwap::default(),
+            redactor,
             secrets: Mutex::new(secrets),
             discoveries: Mutex::default(),
             updates,
@@ -202,10 +260,14 @@ impl Wharf {
             path: path.clone(),
             source,
         };
-        agents::load(&wharf).await.map_err(failed)?;
+        agents::load(&wharf).await?;
+        gate::recall(&wharf).await;
         discover::recall(&wharf).await.map_err(failed)?;
         let keeper = refresh::keep(Arc::downgrade(&wharf.0), inbox);
         wharf.0.context.tasks.spawn(keeper);
+        let expiring = gate::keep(Arc::downgrade(&wharf.0));
+        wharf.0.context.tasks.spawn(expiring);
+        wharf.activate();
         Ok(wharf)
     }
 
@@ -251,6 +313,11 @@ impl Wharf {
         self.0.inherit.registry()
     }
 
+    /// What was done, by whom, and what came of it.
+    pub fn journal(&self) -> &Journal {
+        &self.0.journal
+    }
+
     /// The database, for what a door keeps.
     pub fn store(&self) -> &Store {
         &self.0.store
@@ -269,6 +336,12 @@ impl Wharf {
         lock(&self.0.sessions).clear();
         self.0.context.tasks.close();
         self.0.context.tasks.wait().await;
+        let inner = self.0.clone();
+        // Files take their time to be closed in good order.
+        tokio::task::spawn_blocking(move || inner.close_agents())
+            .await
+            .ok();
+        self.0.journal.flush().await;
     }
 
     pub(crate) fn changed(&self) {

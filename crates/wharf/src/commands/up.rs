@@ -229,6 +229,7 @@ fn trial() -> Vec<ServerEntry> {
     .config
     .servers;
     let here = |entry| ServerEntry {
+        installed_by: None,
         source: Source::Run,
         place: Place::Run,
         ..entry

@@ -145,13 +145,14 @@ impl AgentFile {
     }
 
     /// Closes it and marks it as closed in good order.
-    pub fn close(mut self) -> Result<(), Error> {
-        self.finish()
+    pub fn close(self) -> Result<(), Error> {
+        self.shut()
     }
 
-    fn finish(&mut self) -> Result<(), Error> {
+    /// The same, where others still hold it: from then on it is [`Error::Closed`].
+    pub fn shut(&self) -> Result<(), Error> {
         let failed = Error::sqlite(&self.path);
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
         state.unlocked = Unlocked::default();
         let Some(connection) = state.connection.take() else {
             return Ok(());
@@ -278,7 +279,7 @@ impl Change<'_> {
 impl Drop for AgentFile {
     fn drop(&mut self) {
         // Nobody is there to hear of it; the next opening looks the file over.
-        drop(self.finish());
+        drop(self.shut());
     }
 }
 
@@ -322,7 +323,7 @@ fn protect(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-fn mark_closed(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn mark_closed(connection: &Connection) -> rusqlite::Result<()> {
     let is_blocked: bool =
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
     if is_blocked {
@@ -332,7 +333,7 @@ fn mark_closed(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// A file beside another, to be renamed to it.
-fn temporary(path: &Path) -> Result<NamedTempFile, Error> {
+pub(super) fn temporary(path: &Path) -> Result<NamedTempFile, Error> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -344,7 +345,7 @@ fn temporary(path: &Path) -> Result<NamedTempFile, Error> {
         .map_err(Error::io("write", path))
 }
 
-fn persist(file: NamedTempFile, path: &Path) -> Result<(), Error> {
+pub(super) fn persist(file: NamedTempFile, path: &Path) -> Result<(), Error> {
     file.as_file()
         .sync_all()
         .map_err(Error::io("write", path))?;

@@ -26,6 +26,8 @@ pub struct NewApproval {
     pub shown: Arc<RawValue>,
     /// In words.
     pub why: String,
+    /// What the model says about it.
+    pub said: Option<String>,
     /// Until when it may be answered, in milliseconds since 1970.
     pub expires: u64,
 }
@@ -152,6 +154,7 @@ impl<R: Clone> Book<R> {
                 reason: new.reason,
                 arguments: new.shown,
                 why: new.why,
+                said: new.said,
                 created,
                 expires: new.expires,
                 stage: Stage::PendingApproval,
@@ -256,6 +259,17 @@ impl<R: Clone> Book<R> {
                     scope: None,
                     runs_now: false,
                 })
+            }
+        }
+    }
+
+    /// What a decision hangs on was changed by the decision itself: open approvals of that tool go on with what it is
+    /// now.
+    pub fn rebind(&mut self, agent: &str, exposed: &str, policy: &str) {
+        for entry in self.entries.values_mut() {
+            let bound = &mut entry.approval.binding;
+            if bound.agent.as_str() == agent && bound.exposed == exposed {
+                policy.clone_into(&mut bound.policy);
             }
         }
     }

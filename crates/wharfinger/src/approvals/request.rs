@@ -199,6 +199,8 @@ pub struct Approval {
     pub arguments: Arc<RawValue>,
     /// In words: what makes this call need a person.
     pub why: String,
+    /// What the model says about it, in its own words.
+    pub said: Option<String>,
     /// When it was asked, in milliseconds since 1970.
     pub created: u64,
     /// Until when it may be answered.

@@ -33,6 +33,7 @@ fn new(id: &str, binding: Binding) -> NewApproval {
         arguments: raw(r#"{"secret":1}"#),
         shown: raw(r#"{"secret":"hidden"}"#),
         why: "it is restricted".into(),
+        said: None,
         expires: 1000,
     }
 }
@@ -358,4 +359,23 @@ fn a_decision_is_checked_against_what_is_there_when_it_is_carried_out() {
         |now| now.agent = AgentName::new("x").unwrap(),
         Err(Mismatch::Call),
     );
+}
+
+#[test]
+fn a_policy_that_the_decision_itself_changed_is_no_mismatch() {
+    let mut book = book();
+    drop(book.add(new("1", binding()), 10));
+    let mut other = binding();
+    other.exposed = "other".into();
+    drop(book.add(new("2", other), 10));
+    let mut another = binding();
+    another.agent = AgentName::new("b").unwrap();
+    drop(book.add(new("3", another), 10));
+    book.rebind("a", "mcp_server_echo", "looser");
+    let policies: Vec<_> = book
+        .list()
+        .into_iter()
+        .map(|one| one.binding.policy)
+        .collect();
+    assert_eq!(policies, ["looser", "policy", "policy"]);
 }

@@ -10,15 +10,15 @@ use super::claims::{Claims, Kind};
 use super::listing::Tool;
 use super::names::fold;
 use super::portable::portable;
-use crate::model::{EffectivePolicy, OnClash, ServerName};
+use crate::model::{OnClash, ServerName};
 
 /// One server's tools and the names they have.
 #[derive(Clone, Debug)]
 pub struct Offer<'a> {
     /// Whose they are.
     pub server: &'a ServerName,
-    /// What applies to them.
-    pub policy: &'a EffectivePolicy,
+    /// What becomes of a name that is taken.
+    pub on_clash: OnClash,
     /// In listing order.
     pub tools: &'a [Tool],
     /// Of each tool.
@@ -69,7 +69,7 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String], claims: &Claims) -> Cata
     let mut taken: HashMap<String, &ServerName> = HashMap::new();
     let (mut tools, mut warnings) = (vec![], vec![]);
     for offer in offers {
-        match offer.policy.on_clash {
+        match offer.on_clash {
             // Names that were given with a suffix do not clash; if some do all the same, nobody's call may reach another.
             OnClash::SkipAndWarn | OnClash::Suffix => {}
         }
@@ -208,7 +208,7 @@ mod tests {
             .iter()
             .map(|(server, tools, names)| Offer {
                 server,
-                policy: &policy,
+                on_clash: policy.on_clash,
                 tools,
                 names,
             })

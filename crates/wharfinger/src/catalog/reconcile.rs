@@ -43,6 +43,23 @@ pub enum Accept {
 }
 
 impl Accept {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Nothing, Self::Cosmetic, Self::Wider];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Cosmetic => "cosmetic",
+            Self::Wider => "wider",
+        }
+    }
+
+    /// The one of that word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|accept| accept.as_str() == word)
+    }
+
     /// Whether it covers changes of a class.
     pub fn covers(self, class: Class) -> bool {
         match self {

@@ -17,6 +17,12 @@ pub struct Daemon {
     pub secret_variables: Vec<String>,
     /// Names of host variables every server inherits, beyond the built-in ones (V18).
     pub pass_variables: Vec<String>,
+    /// Servers that agents install may run on this machine at all (A29); false unless set.
+    pub host_access: bool,
+    /// Servers that may, whichever agent installs them: `NAME=SOURCE`, as in `git=npm:@example/git` (A30).
+    pub host_approved: Vec<String>,
+    /// Rows of the journal that are kept; 200 000 unless set.
+    pub journal_rows: u64,
     /// See [`Limits`].
     pub limits: Limits,
 }
@@ -28,6 +34,9 @@ impl Default for Daemon {
             allowed_hosts: vec![],
             secret_variables: vec![],
             pass_variables: vec![],
+            journal_rows: 200_000,
+            host_access: false,
+            host_approved: vec![],
             limits: Limits::default(),
         }
     }
@@ -47,6 +56,7 @@ pub struct Setting {
 enum Apply {
     Listen,
     Texts(fn(&mut Daemon) -> &mut Vec<String>),
+    Flag(fn(&mut Daemon) -> &mut bool),
     Count(fn(&mut Limits) -> &mut usize),
     Seconds(fn(&mut Limits) -> &mut Duration),
 }
@@ -94,6 +104,18 @@ pub const SETTINGS: &[Setting] = &[
         "list of names",
         "Host variables every server inherits, beyond the built-in ones",
         Apply::Texts(|d| &mut d.pass_variables),
+    ),
+    setting(
+        "hostAccess",
+        "true or false",
+        "Whether servers that agents install may run on this machine at all; agents need `hostApproved` or their own access besides",
+        Apply::Flag(|d| &mut d.host_access),
+    ),
+    setting(
+        "hostApproved",
+        "list of NAME=SOURCE",
+        "Servers that may run on this machine whichever agent installs them, such as `git=npm:@example/git`",
+        Apply::Texts(|d| &mut d.host_approved),
     ),
     setting(
         "maxLineBytes",
@@ -162,6 +184,18 @@ pub const SETTINGS: &[Setting] = &[
         Apply::Seconds(|l| &mut l.input_wait),
     ),
     setting(
+        "approvalSeconds",
+        SECONDS,
+        "How long a call may wait for its approval",
+        Apply::Seconds(|l| &mut l.approval_life),
+    ),
+    setting(
+        "approvalPatienceSeconds",
+        SECONDS,
+        "How long a client of unknown patience waits for an approval before it is told that the call waits",
+        Apply::Seconds(|l| &mut l.approval_patience),
+    ),
+    setting(
         "sessionIdleSeconds",
         SECONDS,
         "A session without a request or an open stream for this long is ended",
@@ -194,6 +228,7 @@ impl Setting {
         match &self.apply {
             Apply::Listen => format!("\"{}\"", daemon.listen),
             Apply::Texts(field) => serde_json::to_string(field(&mut daemon)).unwrap_or_default(),
+            Apply::Flag(field) => field(&mut daemon).to_string(),
             Apply::Count(field) => field(&mut daemon.limits).to_string(),
             Apply::Seconds(field) => field(&mut daemon.limits).as_secs_f64().to_string(),
         }
@@ -221,6 +256,11 @@ pub(super) fn read(members: &mut Members<'_>) -> Daemon {
             Apply::Texts(field) => {
                 if let Some(texts) = members.texts(setting.name) {
                     *field(&mut daemon) = texts;
+                }
+            }
+            Apply::Flag(field) => {
+                if let Some(flag) = members.bool(setting.name) {
+                    *field(&mut daemon) = flag;
                 }
             }
             Apply::Count(field) => {

@@ -130,6 +130,12 @@ pub const FIELDS: &[Field] = &[
         "Host variables it inherits beyond the usual ones, `DOCKER_HOST` say",
     ),
     field(
+        "agentVisible",
+        "boolean",
+        "false",
+        "When true, agents of the agent profile may attach it by themselves",
+    ),
+    field(
         "type",
         "string",
         "stdio",
@@ -205,6 +211,8 @@ pub(super) fn read(
         Some(Transport::Http { .. }) | None => false,
     };
     let entry = ServerEntry {
+        installed_by: None,
+        agent_visible: members.bool("agentVisible").unwrap_or(false),
         roots,
         name: name.unwrap_or_else(|_| ServerName::new("unnamed").expect("a valid name")),
         source,

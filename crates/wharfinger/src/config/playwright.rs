@@ -127,6 +127,8 @@ impl Playwright {
     /// The server, when it is on.
     pub(super) fn entry(&self) -> Option<ServerEntry> {
         self.enabled.then(|| ServerEntry {
+            installed_by: None,
+            agent_visible: false,
             name: ServerName::new("playwright").expect("a valid name"),
             source: Source::Preset,
             place: Place::Preset,

@@ -125,6 +125,8 @@ fn v4_the_environment_binds_every_field_of_a_server() {
     assert_eq!(problems(&loaded), Vec::<String>::new());
     let git = &loaded.config.servers[0];
     let expect = ServerEntry {
+        installed_by: None,
+        agent_visible: false,
         name: ServerName::new("git").unwrap(),
         source: Source::Host,
         place: git.place.clone(),

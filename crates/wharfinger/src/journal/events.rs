@@ -68,6 +68,39 @@ pub enum EventKind {
         /// From request to reply.
         millis: u64,
     },
+    /// Tools of a server were declared for an agent, or what it may do with them is another thing.
+    ToolsDeclared {
+        /// Whose.
+        agent: AgentName,
+        /// Of which server.
+        server: ServerName,
+        /// As the agent calls them.
+        changed: Vec<String>,
+    },
+    /// A call waits for a person (A225).
+    ApprovalRequested {
+        /// The approval.
+        id: String,
+        /// Who calls.
+        agent: AgentName,
+        /// Whom.
+        server: ServerName,
+        /// What, as the agent calls it.
+        tool: String,
+    },
+    /// A call does not wait any more. Told once of each.
+    ApprovalResolved {
+        /// The approval.
+        id: String,
+        /// Who called.
+        agent: AgentName,
+        /// Whom.
+        server: ServerName,
+        /// What, as the agent calls it.
+        tool: String,
+        /// `approved`, `denied`, `expired` or `cancelled`.
+        status: &'static str,
+    },
     /// A line of a server's standard error.
     Stderr {
         /// Whose.

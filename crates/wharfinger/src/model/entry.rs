@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Declared, Place, Roots, ServerName};
+use super::{AgentName, Declared, Place, Roots, ServerName};
 
 /// Which of the sources a server comes from; the first one wins a name (V3).
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -19,6 +19,8 @@ pub enum Source {
     Settings,
     /// Given for this run alone, by the program that embeds the library or `wharf up --try`.
     Run,
+    /// The file of an agent that has installed it.
+    Agent,
 }
 
 /// How a server is reached.
@@ -121,6 +123,10 @@ pub struct ServerEntry {
     pub roots: Roots,
     /// Keeps state in a browser: an error says that it was lost (V62), and a stop begins with SIGTERM (V38).
     pub browser: bool,
+    /// Agents may take it by themselves, as it is (A73); false unless set, since all servers run on this machine (A74).
+    pub agent_visible: bool,
+    /// The agent in whose file alone it is; two agents may have installed different servers of one name.
+    pub installed_by: Option<AgentName>,
 }
 
 impl ServerEntry {
@@ -129,6 +135,31 @@ impl ServerEntry {
 
     /// What [`call_timeout`](Self::call_timeout) is where nobody set it.
     pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+    /// An entry that says nothing but what is reached and how; everything else is as if nobody had set it.
+    pub fn plain(name: ServerName, source: Source, transport: Transport) -> Self {
+        Self {
+            name,
+            source,
+            place: Place::Default,
+            transport,
+            env: vec![],
+            inherit_env: vec![],
+            tool_prefix: String::new(),
+            enabled: true,
+            parallel: false,
+            startup_timeout: Self::STARTUP_TIMEOUT,
+            call_timeout: Self::CALL_TIMEOUT,
+            idle_timeout: Some(Duration::from_secs(1800)),
+            stderr_level: StderrLevel::default(),
+            prompt_section: None,
+            scope: Scope::default(),
+            roots: Roots::default(),
+            browser: false,
+            agent_visible: false,
+            installed_by: None,
+        }
+    }
 
     /// What it is told of a client that declares this. A browser is one for its agent, whatever clients declare: it has
     /// one profile, and their roots would take its files out of the workspace (V36).

@@ -28,6 +28,11 @@ pub struct Limits {
     /// How long a server's question waits for its client's answer, and an answer that asks for input for its client:
     /// 600 s.
     pub input_wait: Duration,
+    /// How long a call may wait for its approval: 86 400 s, a day.
+    pub approval_life: Duration,
+    /// How long a client whose own patience is not known waits for an approval before it is answered that the call
+    /// waits: 100 s.
+    pub approval_patience: Duration,
     /// A session without a request or an open stream for this long is ended: 3600 s.
     pub session_idle: Duration,
     /// After closing its input, how long a server may take to exit: 5 s.
@@ -52,6 +57,8 @@ impl Default for Limits {
             sessions: 1000,
             list_wait: Duration::from_secs(10),
             input_wait: Duration::from_secs(600),
+            approval_life: Duration::from_secs(86_400),
+            approval_patience: Duration::from_secs(100),
             session_idle: Duration::from_secs(3600),
             exit_wait: Duration::from_secs(5),
             term_wait: Duration::from_secs(2),

@@ -83,6 +83,13 @@ name! {
     }
 }
 
+impl ServerName {
+    /// Where the tools come from with which an agent manages itself. No entry can have this name.
+    pub fn own() -> Self {
+        Self("_wharfinger".into())
+    }
+}
+
 name! {
     /// An agent: a file name and a part of a URL, so `[A-Za-z0-9][A-Za-z0-9._-]*`, at most 64 bytes.
     AgentName, |text| {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharfinger_wire::connection::Reply;
@@ -16,7 +17,7 @@ use super::Turn;
 /// Questions of one server that may be open at once.
 const MOST: usize = 64;
 
-/// A request of a server to its client: `elicitation/create`, `sampling/createMessage` or `roots/list`, if the session
+/// A request to the client of a call, of a server most of the time: `elicitation/create`, `sampling/createMessage` or `roots/list`, if the session
 /// [declared](crate::model::Declared) that. Dropped, it is answered with an error.
 ///
 /// It has no limit of its own, and the limit of its call does not run out while it is open: whoever answers decides how
@@ -34,11 +35,16 @@ pub struct Asked {
 
 /// What settles a question.
 #[derive(Debug)]
-struct Wanted {
-    reply: Reply,
-    open: Open,
-    /// Of the call that it is about.
-    turn: Option<Turn>,
+enum Wanted {
+    /// A server waits for the answer.
+    Server {
+        reply: Reply,
+        open: Open,
+        /// Of the call that it is about.
+        turn: Option<Turn>,
+    },
+    /// We do.
+    Own(oneshot::Sender<Result<Raw, ErrorObject>>),
 }
 
 /// The questions of one server that nobody has answered yet. Clones are the same.
@@ -100,7 +106,7 @@ impl Questions {
             method: method.to_owned(),
             params: params.map(|params| Arc::from(params.to_owned())),
             cancelled: cancelled.clone(),
-            wanted: Some(Wanted {
+            wanted: Some(Wanted::Server {
                 reply,
                 open: Open {
                     questions: self.clone(),
@@ -128,6 +134,22 @@ impl Drop for Open {
 }
 
 impl Asked {
+    /// A question of our own to the client of a call. It is taken back when `cancelled` is.
+    pub(crate) fn ours(
+        method: &str,
+        params: Raw,
+        cancelled: CancellationToken,
+    ) -> (Self, oneshot::Receiver<Result<Raw, ErrorObject>>) {
+        let (answer, answered) = oneshot::channel();
+        let asked = Self {
+            method: method.to_owned(),
+            params: Some(Arc::from(params)),
+            wanted: Some(Wanted::Own(answer)),
+            cancelled,
+        };
+        (asked, answered)
+    }
+
     /// Told when the server no longer wants an answer.
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
@@ -135,18 +157,17 @@ impl Asked {
 
     /// Tells the server how far its client is with it; `params` are those of a `notifications/progress`.
     pub fn progress(&self, params: &RawValue) {
-        if let Some(wanted) = &self.wanted {
+        if let Some(Wanted::Server { reply, .. }) = &self.wanted {
             // A server that is gone or does not read hears nothing.
-            let reply = &wanted.reply;
             reply.notify("notifications/progress", Some(params)).ok();
         }
     }
 
     /// It is about this call, which lets others by until it is answered.
-    pub(crate) fn is_about(&mut self, turn: Turn) {
-        turn.let_others_by();
-        if let Some(wanted) = &mut self.wanted {
-            wanted.turn = Some(turn);
+    pub(crate) fn is_about(&mut self, about: Turn) {
+        about.let_others_by();
+        if let Some(Wanted::Server { turn, .. }) = &mut self.wanted {
+            *turn = Some(about);
         }
     }
 
@@ -171,7 +192,11 @@ impl Drop for Asked {
 impl Wanted {
     /// Gives the answer once the call has its turn again; with or without one, its server goes on from here.
     fn settle(self, outcome: Result<Raw, ErrorObject>) {
-        let Self { reply, open, turn } = self;
+        let (reply, open, turn) = match self {
+            Self::Server { reply, open, turn } => (reply, open, turn),
+            // Whoever asked may have its answer from elsewhere by now.
+            Self::Own(answer) => return drop(answer.send(outcome)),
+        };
         let give = |reply: Reply, open: Open, outcome| {
             if open.cancelled.is_cancelled() {
                 reply.withhold();

@@ -1,0 +1,810 @@
+//! Calls that a person has to allow: from the question to the one answer, whichever door it comes by (A223–A233).
+//!
+//! `policy` says whether a call needs a person and `approvals` keeps what waits; here the two are tied to the agent's
+//! file, which remembers both over a restart, and to whoever waits.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use wharfinger_wire::json::{Object, Raw, empty_object, raw};
+use wharfinger_wire::message::ErrorObject;
+
+use crate::agents::Agent;
+use crate::approvals::{
+    ApprovalId, Attached, Binding, Book, Decision, Given, Grants, NewApproval, Reason, Scope, Told,
+};
+use crate::call::{CallNote, Refusal, Target, ToolCall};
+use crate::gated::is_restricted;
+use crate::model::canonical;
+use crate::servers::Asked;
+use crate::session::Session;
+use crate::target::Found;
+use crate::wharf::{Wharf, lock, now};
+
+/// What a call came to, for whoever collects it.
+pub(crate) type Outcome = Result<Arc<RawValue>, Refusal>;
+
+/// Open approvals of one agent; a model in a loop is not to bury its owner.
+const MOST: usize = 64;
+
+/// Everything that waits for a person, of all agents.
+pub(crate) struct Gate {
+    desk: Mutex<Desk>,
+    /// Told when what expires next may be another one.
+    changed: Notify,
+}
+
+pub(crate) struct Desk {
+    pub(crate) book: Book<Outcome>,
+    pub(crate) grants: Grants,
+    rounds: Vec<Round>,
+}
+
+/// An allowed call whose server asked for input: its next round is the same call.
+#[derive(Debug, PartialEq)]
+struct Round {
+    serial: u64,
+    exposed: String,
+    arguments: String,
+    state: Option<String>,
+}
+
+/// Rounds that are open at once; the oldest makes room.
+const ROUNDS: usize = 256;
+
+impl Default for Gate {
+    fn default() -> Self {
+        let desk = Desk {
+            book: Book::new(MOST),
+            grants: Grants::default(),
+            rounds: vec![],
+        };
+        Self {
+            desk: Mutex::new(desk),
+            changed: Notify::new(),
+        }
+    }
+}
+
+impl Gate {
+    /// Looks or writes into the book; whoever waits for what expires looks again.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Desk) -> T) -> T {
+        let done = act(&mut lock(&self.desk));
+        self.changed.notify_one();
+        done
+    }
+}
+
+/// A call that may be made.
+pub(crate) struct Admitted {
+    /// With these params, where they are not those that came.
+    pub(crate) params: Option<Raw>,
+    /// By this approval.
+    pub(crate) approval: Option<ApprovalId>,
+}
+
+/// How a call gets through the gate.
+pub(crate) enum Passage {
+    /// It is made.
+    Open(Admitted),
+    /// It was made already: this is its result.
+    Collected(ApprovalId, Outcome),
+}
+
+/// A call as it is asked about.
+pub(crate) struct Asking {
+    pub(crate) binding: Binding,
+    pub(crate) reason: Reason,
+    pub(crate) why: String,
+    pub(crate) said: Option<String>,
+    pub(crate) arguments: Arc<RawValue>,
+}
+
+/// Gives up a call that waits, unless it is settled.
+struct Leaving<'a> {
+    wharf: &'a Wharf,
+    id: &'a ApprovalId,
+    settled: bool,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.wharf.0.gate.with(|desk| desk.book.leave(self.id));
+        }
+    }
+}
+
+/// How often a client that waits is told so.
+const TICK: Duration = Duration::from_secs(10);
+
+impl Session {
+    /// Lets a call of an agent through that needs nobody, or that somebody allows.
+    pub(crate) async fn pass(
+        &self,
+        found: &Found<'_>,
+        asking: Asking,
+        call: ToolCall<'_>,
+        is_async: bool,
+        notes: &mut (impl FnMut(CallNote) + Send),
+    ) -> Result<Passage, Refusal> {
+        let gate = &self.wharf.0.gate;
+        if gate.with(|desk| {
+            desk.take_round(&asking.binding, call.params) || desk.grants.cover(&asking.binding)
+        }) {
+            return Ok(Passage::Open(Admitted {
+                params: None,
+                approval: None,
+            }));
+        }
+        let is_open = |serial| self.wharf.has_session(serial);
+        let attached = gate.with(|desk| desk.book.attach(&asking.binding, is_open, now()));
+        let (id, given) = match attached {
+            Some(Attached::Result(id, outcome)) => return Ok(Passage::Collected(id, outcome)),
+            Some(Attached::Waits(id, given)) => (id, given),
+            None => self.ask(&asking).await?,
+        };
+        if is_async {
+            gate.with(|desk| desk.book.tell(&id));
+            let text = json!({
+                "task_id": id, "status": "pending_approval", "tool": asking.binding.exposed,
+            });
+            return Ok(Passage::Collected(
+                id,
+                Ok(Arc::from(said(&text.to_string()))),
+            ));
+        }
+        match self.wait(&id, given, &asking, call, notes).await? {
+            Some(outcome) => Ok(Passage::Collected(id, outcome)),
+            None => {
+                let params = self.begin(&id, found).await?;
+                Ok(Passage::Open(Admitted {
+                    params: Some(with_arguments(call.params, &params)),
+                    approval: Some(id),
+                }))
+            }
+        }
+    }
+
+    /// Writes down that a call waits, and tells everybody.
+    async fn ask(
+        &self,
+        asking: &Asking,
+    ) -> Result<(ApprovalId, watch::Receiver<Given<Outcome>>), Refusal> {
+        let agent = &self.state.own;
+        let wharf = &self.wharf;
+        let expires = now().saturating_add(wharf.approval_life());
+        let file = agent.file().map_err(Refusal::Unavailable)?;
+        let id = ApprovalId::new(&crate::agentfile::task_id());
+        let shown = wharf.redactor().json(&asking.arguments);
+        let shown = shown.map_or_else(|| asking.arguments.clone(), Arc::from);
+        let new = NewApproval {
+            id: id.clone(),
+            binding: asking.binding.clone(),
+            reason: asking.reason,
+            arguments: asking.arguments.clone(),
+            shown,
+            why: asking.why.clone(),
+            said: asking.said.clone(),
+            expires,
+        };
+        let created = now();
+        // First what outlives us: a crash in between asks again, and loses nothing.
+        crate::waiting::write(&file, &new, created)
+            .await
+            .map_err(|error| Refusal::Unavailable(error.to_string()))?;
+        let added = wharf.0.gate.with(|desk| desk.book.add(new, created));
+        let Some(given) = added else {
+            crate::waiting::end(
+                wharf,
+                agent,
+                &id,
+                crate::waiting::End::Cancelled("too many"),
+            )
+            .await;
+            return Err(Refusal::Denied(format!(
+                "{MOST} calls of this agent wait for their approval already; wait until some are answered"
+            )));
+        };
+        wharf.asked(&id).await;
+        Ok((id, given))
+    }
+
+    /// Waits for a person: `None` is a yes, and a result is what it came to elsewhere.
+    async fn wait(
+        &self,
+        id: &ApprovalId,
+        mut given: watch::Receiver<Given<Outcome>>,
+        asking: &Asking,
+        call: ToolCall<'_>,
+        notes: &mut (impl FnMut(CallNote) + Send),
+    ) -> Result<Option<Outcome>, Refusal> {
+        let gate = &self.wharf.0.gate;
+        let mut leaving = Leaving {
+            wharf: &self.wharf,
+            id,
+            settled: false,
+        };
+        let over = call.patience.map(|patience| Instant::now() + patience);
+        let mut tick = Instant::now();
+        let mut ticks = 0;
+        let (mut elicited, _taken_back) = self.elicit(id, asking, notes);
+        loop {
+            let heard = given.borrow_and_update().clone();
+            match heard {
+                Given::Nothing => {}
+                Given::Approved => {
+                    leaving.settled = true;
+                    return Ok(None);
+                }
+                Given::Denied(feedback) => {
+                    leaving.settled = true;
+                    return Err(denied(&asking.binding, feedback.as_deref()));
+                }
+                Given::Expired => {
+                    leaving.settled = true;
+                    return Err(Refusal::Denied(format!(
+                        "nobody answered the approval {id} of `{}` in time; nothing was done",
+                        asking.binding.exposed
+                    )));
+                }
+                Given::Cancelled(why) => {
+                    leaving.settled = true;
+                    return Err(Refusal::Denied(format!(
+                        "the approval {id} of `{}` was taken back: {why}; nothing was done",
+                        asking.binding.exposed
+                    )));
+                }
+                Given::Done(outcome) => {
+                    leaving.settled = true;
+                    gate.with(|desk| desk.book.close(id));
+                    return Ok(Some(outcome));
+                }
+            }
+            tokio::select! {
+                biased;
+                changed = given.changed() => {
+                    if changed.is_err() && matches!(*given.borrow(), Given::Nothing) {
+                        leaving.settled = true;
+                        return Err(Refusal::Denied(format!("the approval {id} is gone")));
+                    }
+                }
+                answer = hear(&mut elicited) => {
+                    elicited = None;
+                    if let Some(decision) = answer {
+                        // Another door may have been faster.
+                        drop(self.wharf.decide(id, decision, Decider::Client).await);
+                    }
+                }
+                () = until(over) => {
+                    if gate.with(|desk| desk.book.tell(id)) == Told::Waits {
+                        leaving.settled = true;
+                        return Err(Refusal::Waiting {
+                            approval: id.clone(),
+                            text: waiting_text(id, &asking.binding),
+                        });
+                    }
+                }
+                () = sleep_until(tick) => {
+                    tick += TICK;
+                    if call.progress {
+                        notes(CallNote::Progress(raw(&json!({
+                            "progressToken": id,
+                            "progress": ticks,
+                            "message": format!("waiting for the approval {id} of `{}`", asking.binding.exposed),
+                        }))));
+                    }
+                    ticks += 1;
+                }
+            }
+        }
+    }
+
+    /// Asks whoever sits at the client, where the owner allows that.
+    fn elicit(
+        &self,
+        id: &ApprovalId,
+        asking: &Asking,
+        notes: &mut (impl FnMut(CallNote) + Send),
+    ) -> (
+        Option<oneshot::Receiver<Result<Raw, ErrorObject>>>,
+        tokio_util::sync::DropGuard,
+    ) {
+        let cancelled = CancellationToken::new();
+        let guard = cancelled.clone().drop_guard();
+        let allowed = self.state.own.rights().ask_client;
+        if !allowed || !self.state.declared.can("elicitation") {
+            return (None, guard);
+        }
+        let arguments = self.wharf.redactor().json(&asking.arguments);
+        let arguments = arguments.as_deref().unwrap_or(&asking.arguments);
+        let message = format!(
+            "{}\n\nTool: {} (of {})\nArguments: {}\nApproval: {id}",
+            asking.why,
+            asking.binding.exposed,
+            asking.binding.server,
+            shortened(arguments.get(), 2000),
+        );
+        let params = raw(&json!({
+            "message": message,
+            "requestedSchema": {
+                "type": "object",
+                "properties": {
+                    "decision": {
+                        "type": "string",
+                        "title": "Decision",
+                        "enum": ["approve", "deny"],
+                    },
+                    "reason": { "type": "string", "title": "Why not" },
+                },
+                "required": ["decision"],
+            },
+        }));
+        let (asked, answered) = Asked::ours("elicitation/create", params, cancelled);
+        notes(CallNote::Asked(asked));
+        (Some(answered), guard)
+    }
+
+    /// An allowed call begins, once: gives the arguments it is made with, if it is still the one that was allowed.
+    async fn begin(&self, id: &ApprovalId, found: &Found<'_>) -> Result<Arc<RawValue>, Refusal> {
+        let begun = self.wharf.0.gate.with(|desk| desk.book.begin(id));
+        let Some((bound, arguments)) = begun else {
+            return Err(Refusal::Denied(format!(
+                "the approval {id} was used already"
+            )));
+        };
+        let checked = self.check(&bound, &arguments, found);
+        match checked {
+            Ok(arguments) => {
+                crate::waiting::runs(&self.wharf, &self.state.own, id)
+                    .await
+                    .map_err(Refusal::Unavailable)?;
+                Ok(arguments)
+            }
+            Err(why) => {
+                self.wharf.0.gate.with(|desk| desk.book.close(id));
+                let text = format!(
+                    "the approval {id} of `{}` can't be used: {why}; nothing was done, so call it again to ask anew",
+                    bound.exposed
+                );
+                let end = crate::waiting::End::Failed(&text);
+                crate::waiting::end(&self.wharf, &self.state.own, id, end).await;
+                Err(Refusal::Denied(text))
+            }
+        }
+    }
+
+    /// Looks again at what was allowed, at the last moment (A227).
+    fn check(
+        &self,
+        bound: &Binding,
+        arguments: &Arc<RawValue>,
+        found: &Found<'_>,
+    ) -> Result<Arc<RawValue>, String> {
+        checked_arguments(arguments)?;
+        let definition = self
+            .definition(found)
+            .ok_or("there is no such tool any more")?;
+        let stripped = crate::policy::strip_internal(arguments, &definition)
+            .map_err(|error| error.to_string())?;
+        let now = self.binding(found, &stripped.arguments)?;
+        bound.check(&now).map_err(|mismatch| mismatch.to_string())?;
+        Ok(Arc::from(stripped.arguments))
+    }
+
+    /// What a call is bound to, as things are at this moment.
+    pub(crate) fn binding(
+        &self,
+        found: &Found<'_>,
+        arguments: &RawValue,
+    ) -> Result<Binding, String> {
+        let rights = self.state.own.rights();
+        let exposed = found.exposed.as_ref();
+        let gone = || format!("there is no tool `{exposed}` any more, or it is another one");
+        // What is offered is what was last seen of it.
+        self.known_tools().find(exposed).ok_or_else(gone)?;
+        let definition = self.definition(found).ok_or_else(gone)?;
+        let policy = crate::policy::policy_digest(
+            rights.declaration(exposed),
+            is_restricted(&rights, &found.server()),
+            &[&self.what_runs(found)],
+        );
+        Ok(Binding {
+            agent: self.state.agent.clone(),
+            session: self.state.id.clone(),
+            serial: self.state.serial,
+            server: found.server(),
+            tool: found.tool.clone(),
+            exposed: exposed.to_owned(),
+            tool_hash: crate::catalog::definition_hash(&definition),
+            policy,
+            arguments: digest(arguments),
+        })
+    }
+
+    /// Makes an allowed call for a client that was answered that it waits; its result waits to be collected.
+    pub(crate) async fn run_allowed(&self, id: ApprovalId) {
+        let bound = self.wharf.0.gate.with(|desk| {
+            let approval = desk.book.get(&id)?;
+            Some(approval.binding.clone())
+        });
+        let Some(bound) = bound else { return };
+        let outcome = self.make_allowed(&id, &bound).await;
+        let outcome = outcome.map(Arc::<RawValue>::from);
+        self.wharf
+            .0
+            .gate
+            .with(|desk| desk.book.finish(&id, outcome, now()));
+    }
+
+    async fn make_allowed(&self, id: &ApprovalId, bound: &Binding) -> Result<Raw, Refusal> {
+        self.tools().await;
+        let config = self.config();
+        let found = self.find(&config, Target::Exposed(&bound.exposed), false)?;
+        let arguments = self.begin(id, &found).await?;
+        let params = with_arguments(&raw(&json!({ "name": bound.exposed })), &arguments);
+        let call = ToolCall {
+            progress: false,
+            ..ToolCall::new(&bound.exposed, &params)
+        };
+        self.carry_out(&found, call, Some(id), &mut |_| ()).await
+    }
+
+    /// An allowed call is over, one way or the other.
+    pub(crate) async fn allowed_is_over(&self, id: &ApprovalId, reply: &Result<Raw, Refusal>) {
+        use crate::waiting::End;
+        let end = match reply {
+            Ok(result) => End::Completed(result),
+            Err(refusal) => End::Failed(&refusal.to_string()),
+        };
+        crate::waiting::end(&self.wharf, &self.state.own, id, end).await;
+    }
+
+    /// A server that asks for input goes on with the call that was allowed.
+    pub(crate) fn expects_round(&self, binding: &Binding, result: &RawValue) {
+        if !result.get().contains("\"input_required\"") {
+            return;
+        }
+        let Ok(object) = Object::from_raw(result) else {
+            return;
+        };
+        if object.text("resultType").as_deref() != Some("input_required") {
+            return;
+        }
+        let round = Round {
+            serial: binding.serial,
+            exposed: binding.exposed.clone(),
+            arguments: binding.arguments.clone(),
+            state: object.text("requestState").map(|state| hash(&state)),
+        };
+        self.wharf.0.gate.with(|desk| {
+            if desk.rounds.len() >= ROUNDS {
+                desk.rounds.remove(0);
+            }
+            desk.rounds.push(round);
+        });
+    }
+}
+
+impl Desk {
+    /// Whether a call is the next round of one that was allowed; good for one.
+    fn take_round(&mut self, binding: &Binding, params: &RawValue) -> bool {
+        if self.rounds.is_empty() || !params.get().contains("\"inputResponses\"") {
+            return false;
+        }
+        let object = Object::from_raw(params).unwrap_or_default();
+        let round = Round {
+            serial: binding.serial,
+            exposed: binding.exposed.clone(),
+            arguments: binding.arguments.clone(),
+            state: object.text("requestState").map(|state| hash(&state)),
+        };
+        let found = self.rounds.iter().position(|known| *known == round);
+        found.map(|index| self.rounds.remove(index)).is_some()
+    }
+}
+
+/// By which door a decision came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decider {
+    /// The owner: CLI, admin API, an embedder.
+    Owner,
+    /// Whoever sits at the agent's client, where the owner allows that.
+    Client,
+}
+
+/// Why a decision was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionError {
+    /// There is none of that name, or no longer.
+    #[error(transparent)]
+    Book(#[from] crate::approvals::DecideError),
+    /// The new arguments can't be used.
+    #[error("the arguments can't be used: {0}")]
+    Arguments(String),
+    /// A locked tool stays as it is, and so does what protects the agent itself (A233).
+    #[error("`{0}` can't be approved for always: {1}; approve it once")]
+    Always(String, &'static str),
+    /// The agent's file could not be changed.
+    #[error("{0}")]
+    File(String),
+}
+
+impl Wharf {
+    /// Decides about a call that waits, once. Of several deciders the first counts.
+    ///
+    /// A yes is checked again when its call is made: a tool, a policy or a program that changed meanwhile is not
+    /// called.
+    pub async fn decide(
+        &self,
+        id: &ApprovalId,
+        decision: Decision,
+        by: Decider,
+    ) -> Result<crate::approvals::Approval, DecisionError> {
+        let known = self.0.gate.with(|desk| desk.book.get(id).cloned());
+        let known = known.ok_or_else(|| crate::approvals::DecideError::Unknown(id.clone()))?;
+        let agent = self.own_agent(&known.binding.agent);
+        if let Decision::Approve { arguments, scope } = &decision {
+            if let Some(arguments) = arguments {
+                checked_arguments(arguments).map_err(DecisionError::Arguments)?;
+            }
+            if *scope == Scope::Always {
+                self.allow_always(&agent, &known).await?;
+            }
+        }
+        let feedback = match &decision {
+            Decision::Deny { reason } => reason.clone(),
+            Decision::Approve { .. } => None,
+        };
+        let edited = matches!(
+            &decision,
+            Decision::Approve {
+                arguments: Some(_),
+                ..
+            }
+        );
+        let decided = self.0.gate.with(|desk| {
+            let decided = desk.book.decide(id, decision, now())?;
+            if let Some(scope) = decided.scope {
+                desk.grants.add(decided.approval.binding.clone(), scope);
+            }
+            Ok::<_, crate::approvals::DecideError>(decided)
+        })?;
+        if decided.scope.is_none() {
+            let end = crate::waiting::End::Denied(feedback.as_deref().unwrap_or_default());
+            crate::waiting::end(self, &agent, id, end).await;
+        }
+        self.resolved(
+            &decided.approval,
+            decided.scope,
+            feedback.as_deref(),
+            edited,
+            by,
+        )
+        .await;
+        if decided.runs_now {
+            let session = self.session_for(&decided.approval.binding);
+            let id = id.clone();
+            self.0
+                .context
+                .tasks
+                .spawn(async move { session.run_allowed(id).await });
+        }
+        Ok(decided.approval)
+    }
+
+    /// The tool's declaration says from now on that nobody needs to be asked (A233).
+    async fn allow_always(
+        &self,
+        agent: &Arc<Agent>,
+        known: &crate::approvals::Approval,
+    ) -> Result<(), DecisionError> {
+        let exposed = &known.binding.exposed;
+        let no = |why| DecisionError::Always(exposed.clone(), why);
+        if known.reason == Reason::Protection {
+            return Err(no("it protects the agent's own settings"));
+        }
+        let changed = self
+            .declare(agent, exposed, |declaration| {
+                if declaration.locked {
+                    return Err("its declaration is locked");
+                }
+                declaration.enabled = true;
+                declaration.restricted = false;
+                Ok(())
+            })
+            .await;
+        changed.map_err(|error| match error {
+            crate::agents::DeclareError::Refused(why) => no(why),
+            error => DecisionError::File(error.to_string()),
+        })?;
+        // What was decided about is what it was but for this.
+        let rights = agent.rights();
+        let session = self.session_for(&known.binding);
+        let config = session.config();
+        if let Ok(found) = session.find(&config, Target::Exposed(exposed), false) {
+            let policy = crate::policy::policy_digest(
+                rights.declaration(exposed),
+                is_restricted(&rights, &known.binding.server),
+                &[&session.what_runs(&found)],
+            );
+            self.0.gate.with(|desk| {
+                desk.book
+                    .rebind(known.binding.agent.as_str(), exposed, &policy);
+            });
+        }
+        Ok(())
+    }
+
+    /// Everything that waits for a person or for its collection, the oldest first.
+    pub fn approvals(&self) -> Vec<crate::approvals::Approval> {
+        self.0.gate.with(|desk| desk.book.list())
+    }
+}
+
+/// Takes away what nobody answered in time, as it expires.
+pub(crate) async fn keep(wharf: std::sync::Weak<crate::wharf::Inner>) {
+    let Some(stop) = wharf.upgrade().map(|wharf| wharf.context.stop.clone()) else {
+        return;
+    };
+    loop {
+        let Some(wharf) = wharf.upgrade().map(Wharf) else {
+            return;
+        };
+        let ended = lock(&wharf.0.gate.desk).book.expire(now());
+        for ended in ended {
+            wharf.expired(&ended).await;
+        }
+        let due = lock(&wharf.0.gate.desk).book.next_due();
+        let wait = due.map(|due| Duration::from_millis(due.saturating_sub(now())));
+        let inner = Arc::downgrade(&wharf.0);
+        let changed = async {
+            let Some(inner) = inner.upgrade() else { return };
+            inner.gate.changed.notified().await;
+        };
+        drop(wharf);
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = changed => {}
+            () = until(wait.map(|wait| Instant::now() + wait)) => {}
+        }
+    }
+}
+
+async fn until(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What somebody at the client decided; nothing where they closed the question.
+async fn hear(
+    elicited: &mut Option<oneshot::Receiver<Result<Raw, ErrorObject>>>,
+) -> Option<Decision> {
+    let Some(answered) = elicited else {
+        return std::future::pending().await;
+    };
+    let answer: Value = serde_json::from_str(answered.await.ok()?.ok()?.get()).ok()?;
+    let text = |key: &str| answer.pointer(key).and_then(Value::as_str);
+    match (text("/action")?, text("/content/decision")) {
+        ("accept", Some("approve")) => Some(Decision::Approve {
+            arguments: None,
+            scope: Scope::Once,
+        }),
+        ("accept", Some("deny")) | ("decline", _) => Some(Decision::Deny {
+            reason: text("/content/reason").map(str::to_owned),
+        }),
+        _ => None,
+    }
+}
+
+fn denied(bound: &Binding, feedback: Option<&str>) -> Refusal {
+    let feedback = feedback.filter(|text| !text.trim().is_empty());
+    let feedback = feedback.map(|text| format!(": {text}")).unwrap_or_default();
+    Refusal::Denied(format!(
+        "the call of `{}` was rejected by its authorizer{feedback}",
+        bound.exposed
+    ))
+}
+
+fn waiting_text(id: &ApprovalId, bound: &Binding) -> String {
+    format!(
+        "waiting for approval {id}: the owner of this agent has not decided about this call of `{}` yet (`wharf approve {id}` or `wharf deny {id}`), and nothing was done. Call it again with the same arguments to collect its result.",
+        bound.exposed
+    )
+}
+
+/// A result of one text.
+pub(crate) fn said(text: &str) -> Raw {
+    raw(&json!({ "content": [{ "type": "text", "text": text }] }))
+}
+
+/// The digest of arguments that are equal if they mean the same: the order of members does not count.
+pub(crate) fn digest(arguments: &RawValue) -> String {
+    hash(&canonical(arguments))
+}
+
+pub(crate) fn hash(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().fold(String::with_capacity(64), |hex, byte| {
+        hex + &format!("{byte:02x}")
+    })
+}
+
+/// The arguments of a call; an empty object where there are none.
+pub(crate) fn arguments(params: &RawValue) -> Raw {
+    let object = Object::from_raw(params).unwrap_or_default();
+    let arguments = object.get("arguments").filter(|raw| raw.get() != "null");
+    arguments.map_or_else(empty_object, ToOwned::to_owned)
+}
+
+pub(crate) fn with_arguments(params: &RawValue, arguments: &RawValue) -> Raw {
+    let mut object = Object::from_raw(params).unwrap_or_default();
+    object.set("arguments", arguments.to_owned());
+    object.to_raw()
+}
+
+/// Arguments of an approver are an object without what nobody may set.
+fn checked_arguments(arguments: &RawValue) -> Result<(), String> {
+    if Object::from_raw(arguments).is_err() {
+        return Err("they must be an object".into());
+    }
+    let object = Object::from_raw(arguments).unwrap_or_default();
+    let forged: Vec<&str> = crate::policy::INTERNAL
+        .into_iter()
+        .filter(|name| object.contains(name))
+        .collect();
+    if forged.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("nobody may set {}", forged.join(", ")))
+    }
+}
+
+/// Goes on with what waited when the program ended (A231).
+pub(crate) async fn recall(wharf: &Wharf) {
+    let agents: Vec<Arc<Agent>> = lock(&wharf.0.agents).values().cloned().collect();
+    for agent in agents {
+        let Ok(file) = agent.file() else { continue };
+        if file.is_read_only() {
+            continue;
+        }
+        let name = agent.name.clone();
+        let left = crate::waiting::on(&file, move |file| {
+            crate::waiting::recall(&name, file, now())
+        })
+        .await;
+        match left {
+            Ok(left) => {
+                for (mut new, created) in left.waiting {
+                    let shown = wharf.redactor().json(&new.shown);
+                    if let Some(shown) = shown {
+                        new.shown = Arc::from(shown);
+                    }
+                    wharf.0.gate.with(|desk| desk.book.restore(new, created));
+                }
+                for task in left.settled {
+                    wharf.settled(&agent.name, &task).await;
+                }
+            }
+            Err(error) => {
+                tracing::warn!(agent = %agent.name, "its waiting calls could not be read: {error}");
+            }
+        }
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(most).collect();
+    format!("{start}…")
+}

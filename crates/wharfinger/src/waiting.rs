@@ -1,0 +1,194 @@
+//! Calls that wait, in the agent's file (A224, A229, A231): what a restart needs to go on where things were.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::agentfile::{AgentFile, Error, Task, TaskChange, TaskStatus};
+use crate::agents::Agent;
+use crate::approvals::{ApprovalId, Binding, NewApproval, Reason};
+use crate::model::{AgentName, ServerName, SessionId};
+use crate::wharf::Wharf;
+
+/// Our part of a row's `approval_meta`.
+const OURS: &str = "wharfinger";
+
+/// How a call that was asked about ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End<'a> {
+    /// It was made, with this result.
+    Completed(&'a RawValue),
+    /// It was made and failed, or could not be made.
+    Failed(&'a str),
+    /// A person said no.
+    Denied(&'a str),
+    /// Nobody decided.
+    Cancelled(&'a str),
+}
+
+/// Results beyond this are not kept in the file, in bytes: what matters there is that the call was made.
+const KEPT: usize = 16 << 10;
+
+/// Writes down that a call waits.
+pub(crate) async fn write(
+    file: &Arc<AgentFile>,
+    new: &NewApproval,
+    created: u64,
+) -> Result<(), Error> {
+    let bound = &new.binding;
+    let meta = json!({
+        "reason": new.reason.as_str(),
+        OURS: {
+            "session": bound.session,
+            "server": bound.server,
+            "tool": bound.tool,
+            "tool_hash": bound.tool_hash,
+            "policy": bound.policy,
+            "arguments": bound.arguments,
+            "expires": new.expires,
+            "why": new.why,
+            "said": new.said,
+        },
+    });
+    let task = Task {
+        id: new.id.as_str().to_owned(),
+        tool: bound.exposed.clone(),
+        args: new.arguments.get().to_owned(),
+        status: TaskStatus::PendingApproval,
+        result: None,
+        error: None,
+        created_at: i64::try_from(created).unwrap_or(i64::MAX),
+        completed_at: None,
+        origin: Some(format!("hil:{}:{}", bound.agent, new.id)),
+        requires_authorization: true,
+        executor_managed: true,
+        approval_meta: Some(meta.to_string()),
+    };
+    on(file, move |file| file.add_task(&task)).await
+}
+
+/// An allowed call begins. From here on a crash leaves its outcome unknown.
+pub(crate) async fn runs(wharf: &Wharf, agent: &Agent, id: &ApprovalId) -> Result<(), String> {
+    let file = agent.file()?;
+    let (own, name) = (id.as_str().to_owned(), agent.name.clone());
+    let moved = on(&file, move |file| {
+        let from = [TaskStatus::PendingApproval];
+        file.move_task(&own, &from, TaskStatus::Running, &TaskChange::default())
+    })
+    .await;
+    match moved {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!(
+            "the approval {id} is no longer open in the file of the agent `{name}`"
+        )),
+        Err(error) => Err(wharf.redactor().text(&error.to_string()).into_owned()),
+    }
+}
+
+/// A call that was asked about is over.
+pub(crate) async fn end(wharf: &Wharf, agent: &Agent, id: &ApprovalId, end: End<'_>) {
+    let Ok(file) = agent.file() else { return };
+    let redactor = wharf.redactor();
+    let clean = |text: &str| redactor.text(text).into_owned();
+    let (status, result, error) = match end {
+        End::Completed(result) if result.get().len() <= KEPT => {
+            (TaskStatus::Completed, Some(result.get().to_owned()), None)
+        }
+        End::Completed(_) => (TaskStatus::Completed, None, None),
+        End::Failed(text) => (TaskStatus::Failed, None, Some(clean(text))),
+        End::Denied(text) => (TaskStatus::Denied, None, Some(clean(text))),
+        End::Cancelled(text) => (TaskStatus::Cancelled, None, Some(clean(text))),
+    };
+    let own = id.as_str().to_owned();
+    let ended = on(&file, move |file| {
+        let from = [TaskStatus::PendingApproval, TaskStatus::Running];
+        let change = TaskChange {
+            result,
+            error,
+            ..TaskChange::default()
+        };
+        file.move_task(&own, &from, status, &change)
+    })
+    .await;
+    if let Err(error) = ended {
+        tracing::warn!(agent = %agent.name, "the end of {id} could not be kept: {error}");
+    }
+}
+
+/// What an earlier run left.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// Calls that still wait, and since when.
+    pub(crate) waiting: Vec<(NewApproval, u64)>,
+    /// Calls that were being made, of which nobody knows what came, and calls that nobody answered in time.
+    pub(crate) settled: Vec<Task>,
+}
+
+/// Reads what an earlier run left, and brings the rows into order (A231): what ran has an unknown outcome, what waits
+/// and still may waits on, and what nobody can go on with is cancelled.
+pub(crate) fn recall(agent: &AgentName, file: &AgentFile, at: u64) -> Result<Left, Error> {
+    let waits = |task: &Task| read(agent, task).filter(|new| new.expires > at);
+    let settled = file.settle_tasks(|task| waits(task).is_some())?;
+    let tasks = file.tasks(&[TaskStatus::PendingApproval])?;
+    let waiting = tasks.iter().filter_map(|task| {
+        let created = u64::try_from(task.created_at).unwrap_or(0);
+        waits(task).map(|new| (new, created))
+    });
+    Ok(Left {
+        waiting: waiting.collect(),
+        settled,
+    })
+}
+
+/// A row of ours; `None` for one that lacks what it takes.
+fn read(agent: &AgentName, task: &Task) -> Option<NewApproval> {
+    let meta: Value = serde_json::from_str(task.approval_meta.as_deref()?).ok()?;
+    let own = meta.get(OURS)?;
+    let text = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
+    let arguments: Arc<RawValue> = Arc::from(RawValue::from_string(task.args.clone()).ok()?);
+    let digest = text("arguments")?;
+    // A row that was written by somebody else for other arguments is not what anybody was asked about.
+    if digest != crate::gate::digest(&arguments) {
+        return None;
+    }
+    Some(NewApproval {
+        id: ApprovalId::new(&task.id),
+        binding: Binding {
+            agent: agent.clone(),
+            session: SessionId::new(&text("session")?).ok()?,
+            serial: u64::MAX,
+            server: server_name(&text("server")?)?,
+            tool: text("tool")?,
+            exposed: task.tool.clone(),
+            tool_hash: text("tool_hash")?,
+            policy: text("policy")?,
+            arguments: digest,
+        },
+        reason: Reason::parse(meta.get("reason")?.as_str()?)?,
+        shown: arguments.clone(),
+        arguments,
+        why: text("why")?,
+        said: text("said"),
+        expires: own.get("expires")?.as_u64()?,
+    })
+}
+
+/// A server's name, or the one of the tools with which an agent manages itself.
+fn server_name(text: &str) -> Option<ServerName> {
+    let own = ServerName::own();
+    if text == own.as_str() {
+        return Some(own);
+    }
+    ServerName::new(text).ok()
+}
+
+/// Does something with a file where it may block.
+pub(crate) async fn on<T: Send + 'static>(
+    file: &Arc<AgentFile>,
+    act: impl FnOnce(&AgentFile) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let file = file.clone();
+    let done = tokio::task::spawn_blocking(move || act(&file)).await;
+    done.unwrap_or(Err(Error::Closed))
+}
