@@ -1,0 +1,1 @@
+//! Fetches public web addresses for agents.

@@ -1,0 +1,518 @@
+//! What an `mcp_install` comes to: a new server, an attachment, news for a server that is there, nothing, or a refusal
+//! (A73, A80–A83, A87). Pure: whoever carries the plan out applies it to what the configuration is then.
+
+use serde_json::{Value, json};
+
+use super::entry::{self, Server, servers};
+use super::host::{AppCompute, Location, host_gate};
+use super::package::{is_sensitive_header, name_for, package_name};
+use super::{CredentialFile, Error, Install, Kind};
+use crate::model::Secret;
+
+/// Whether something can be sealed for the agent (A112).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Envelope {
+    /// Yes; one that is not there yet is made.
+    Open,
+    /// Not until it is unlocked.
+    Locked,
+    /// Not on this machine: it opens with keys that are elsewhere.
+    Foreign,
+}
+
+/// A server the owner registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registration {
+    /// Its name.
+    pub name: String,
+    /// `npm:<package>`, `uvx:<package>`, `http:<url>`, or the command of a custom one.
+    pub source: String,
+    /// Whether agents may attach it.
+    pub agent_visible: bool,
+}
+
+/// What a plan depends on besides the request.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The agent's configuration.
+    pub config: &'a Value,
+    /// What the owner allows of this machine.
+    pub app: &'a AppCompute,
+    /// Whether servers can be run in a container, and in which; `None`: there is no such place.
+    pub container: Option<Location>,
+    /// See [`Envelope`].
+    pub credentials: Envelope,
+    /// What the owner registered.
+    pub registrations: &'a [Registration],
+}
+
+/// A credential to be sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedValue {
+    /// `mcp:<name>:<KEY>`.
+    pub purpose: String,
+    /// What is sealed.
+    pub value: Secret,
+}
+
+/// A credential file to be sealed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SealedFile {
+    /// `mcp:<package, else name>:file:<path>` (A114).
+    pub purpose: String,
+    /// Its content.
+    pub content: Secret<Vec<u8>>,
+}
+
+/// A server to be added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewServer {
+    /// Its name.
+    pub name: String,
+    /// Where it comes from.
+    pub kind: Kind,
+    /// The entry, without values of credentials.
+    pub entry: Value,
+    /// Where it will run.
+    pub location: Location,
+    /// To be sealed before it is started (A84).
+    pub secrets: Vec<SealedValue>,
+    /// Likewise.
+    pub files: Vec<SealedFile>,
+    /// Whether to sign in before the first start.
+    pub auth: bool,
+    /// The agent gets a container with a browser (A81).
+    pub browser: bool,
+    /// To be told with the result.
+    pub notes: Vec<String>,
+}
+
+impl NewServer {
+    /// What is kept as `source`.
+    pub fn source(&self) -> &str {
+        Server(&self.entry).text("source").unwrap_or_default()
+    }
+
+    /// Names of the variables it is given.
+    pub fn env_keys(&self) -> Vec<String> {
+        let keys = self.entry["env_keys"].as_array().into_iter().flatten();
+        keys.filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Puts it into what the configuration is now (A98).
+    pub fn apply(&self, config: &mut Value) -> Result<(), Error> {
+        entry::put(config, self.entry.clone())?;
+        if self.browser {
+            if !config["compute"].is_object() {
+                config["compute"] = json!({});
+            }
+            config["compute"]["enabled"] = true.into();
+            config["compute"]["browser"] = true.into();
+        }
+        Ok(())
+    }
+}
+
+/// News for a server that is installed (A87).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rerun {
+    /// Its name.
+    pub name: String,
+    /// Stored, in place of what was stored.
+    pub secrets: Vec<SealedValue>,
+    /// Likewise.
+    pub files: Vec<SealedFile>,
+    /// Names of variables to be declared.
+    pub env_keys: Vec<String>,
+    /// Signs in again, and connects again.
+    pub auth: bool,
+    install: Install,
+}
+
+impl Rerun {
+    /// Declares what is new in what the configuration is now (A98).
+    pub fn apply(&self, config: &mut Value) -> Result<(), Error> {
+        entry::find(config, &self.name)?;
+        let list = config["mcp"]["servers"].as_array_mut();
+        let entry = list
+            .into_iter()
+            .flatten()
+            .find(|entry| entry["name"] == self.name);
+        if let Some(entry) = entry {
+            entry::merge_env_keys(entry, &self.env_keys);
+            entry::merge_files(entry, &self.install);
+            if self.auth {
+                entry["auth"] = true.into();
+                if !self.install.auth_args.is_empty() {
+                    entry["auth_args"] = self.install.auth_args.clone().into();
+                }
+                if let Some(port) = self.install.auth_port {
+                    entry["auth_port"] = port.into();
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a request comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// A server that was not there.
+    New(Box<NewServer>),
+    /// The owner's registration of this name (A73); what the request gives besides goes with it.
+    Attach {
+        /// Its name.
+        name: String,
+        /// To be sealed for the agent.
+        secrets: Vec<SealedValue>,
+        /// Likewise.
+        files: Vec<SealedFile>,
+        /// The agent's own choice, if it made one (A76).
+        auth: Option<bool>,
+    },
+    /// News for a server that is there.
+    Rerun(Box<Rerun>),
+    /// It is there, and nothing is new.
+    AlreadyInstalled {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// Decides. Nothing is changed by a refusal.
+pub fn plan(install: Install, at: &Situation<'_>) -> Result<Plan, Error> {
+    sealing(&install, at.credentials)?;
+    headers(&install)?;
+    let given = match install.kind {
+        Kind::Http => install.url.as_deref(),
+        Kind::Npm | Kind::Pypi | Kind::Custom => install.package.as_deref(),
+    };
+    let wanted = source_of(install.kind, given.unwrap_or_default());
+    if let Some(server) = installed(&install, at.config, given.is_some().then_some(&wanted)) {
+        return rerun(install, server, &wanted);
+    }
+    let derived = match (install.kind, &install.name) {
+        (Kind::Custom, Some(name)) => name_for(Kind::Custom, name),
+        (_, Some(name)) => Some(name.clone()),
+        (Kind::Custom, None) => None,
+        (kind, None) => given.and_then(|given| name_for(kind, given)),
+    };
+    if let Some(registration) = registered(&install, at.registrations, given.map(|_| &*wanted)) {
+        return attach(install, registration);
+    }
+    let Some(given) = given else {
+        return Err(Error::refused(match install.kind {
+            Kind::Http => "type `http` needs `url`, the address of the server's endpoint".into(),
+            Kind::Custom => "type `custom` needs `package`: the command to run".to_owned(),
+            Kind::Npm | Kind::Pypi => format!(
+                "type `{}` needs `package`: the package to run",
+                install.kind.name()
+            ),
+        }));
+    };
+    let name = match derived {
+        Some(name) => name,
+        None if install.kind == Kind::Custom && install.name.is_none() => {
+            return Err(Error::refused(
+                "type `custom` needs `name`: what to call the server",
+            ));
+        }
+        None => {
+            return Err(Error::refused(
+                "no name can be made from this; give a `name`",
+            ));
+        }
+    };
+    free(&name, at)?;
+    let package = given.to_owned();
+    new(install, name, &package, at)
+}
+
+fn new(install: Install, name: String, package: &str, at: &Situation<'_>) -> Result<Plan, Error> {
+    let location = location(&install, &name, package, at)?;
+    if location == Location::Host
+        && let Some(file) = install
+            .credential_files
+            .iter()
+            .find(|f| !f.path.starts_with("~/"))
+    {
+        return Err(Error::refused(format!(
+            "credential file `{}` must be below the home folder, `~/…`, for a server on the host",
+            file.path
+        )));
+    }
+    let browser = ["@playwright/mcp", "@modelcontextprotocol/server-puppeteer"];
+    let browser = install.kind == Kind::Npm
+        && location != Location::Host
+        && browser.contains(&&*package_name(Kind::Npm, package));
+    let http = install.kind == Kind::Http;
+    let auth = install.auth == Some(true);
+    let mut notes = vec![];
+    if http && auth {
+        notes
+            .push("`auth` has no meaning for a server reached by http; it was left out".to_owned());
+    }
+    let entry = entry::build(&install, &name, package, location);
+    let namespace = Server(&entry).namespace().to_owned();
+    Ok(Plan::New(Box::new(NewServer {
+        kind: install.kind,
+        entry,
+        location,
+        secrets: secrets(&name, install.env),
+        files: files(&namespace, &install.credential_files),
+        auth: auth && !http,
+        browser,
+        notes,
+        name,
+    })))
+}
+
+/// Nothing is sealed where nothing can be (A80, A112).
+fn sealing(install: &Install, credentials: Envelope) -> Result<(), Error> {
+    let content = install.credential_files.iter().any(|f| f.content.is_some());
+    if install.env.is_empty() && !content {
+        return Ok(());
+    }
+    match credentials {
+        Envelope::Open => Ok(()),
+        Envelope::Locked => Err(Error::refused(
+            "the agent's credentials are locked, so nothing can be sealed and nothing was stored. Ask the owner to unlock them, then run `mcp_install` again with the same arguments",
+        )),
+        Envelope::Foreign => Err(Error::refused(
+            "the agent's credentials were sealed on another machine, so nothing can be sealed and nothing was stored. Ask the owner to open them here with the owner key or a share password, then run `mcp_install` again with the same arguments",
+        )),
+    }
+}
+
+/// Secrets do not stand in headers that are kept as they are (A24, A80).
+fn headers(install: &Install) -> Result<(), Error> {
+    let names: Vec<&str> = install
+        .headers
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| is_sensitive_header(name))
+        .collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "`headers` are kept readable, and `{}` would hold a secret. Give its value in `env` and name it with `header_env`, or with `bearer_token_env_var` for `Authorization: Bearer`",
+        names.join("`, `")
+    )))
+}
+
+fn source_of(kind: Kind, given: &str) -> String {
+    match kind {
+        Kind::Npm => format!("npm:{}", package_name(kind, given)),
+        Kind::Pypi => format!("uvx:{}", package_name(kind, given)),
+        Kind::Http => format!("http:{given}"),
+        Kind::Custom => given.to_owned(),
+    }
+}
+
+/// The same form for what is kept.
+fn bare_source(source: &str) -> String {
+    let of = |prefix, kind| {
+        let spec = source.strip_prefix(prefix)?;
+        Some(source_of(kind, spec))
+    };
+    of("npm:", Kind::Npm)
+        .or_else(|| of("uvx:", Kind::Pypi))
+        .unwrap_or_else(|| source.to_owned())
+}
+
+/// The server the request is about: of the name it gives, else of its package, else of the name its package makes.
+fn installed<'a>(
+    install: &Install,
+    config: &'a Value,
+    wanted: Option<&String>,
+) -> Option<Server<'a>> {
+    if let Some(name) = &install.name {
+        let fitted = (install.kind == Kind::Custom)
+            .then(|| name_for(Kind::Custom, name))
+            .flatten();
+        return servers(config).find(|s| s.name() == name || Some(s.name()) == fitted.as_deref());
+    }
+    let wanted = wanted?;
+    servers(config).find(|s| {
+        s.text("source")
+            .is_some_and(|source| source != "custom" && bare_source(source) == *wanted)
+    })
+}
+
+fn rerun(install: Install, server: Server<'_>, wanted: &str) -> Result<Plan, Error> {
+    let name = server.name().to_owned();
+    let kept = server.text("source").map(bare_source);
+    let kept = match kept.as_deref() {
+        Some("custom") => server.text("command").map(str::to_owned),
+        _ => kept,
+    };
+    let given = install.package.is_some() || install.url.is_some();
+    if given && kept.as_deref().is_some_and(|kept| kept != wanted) {
+        return Err(Error::refused(format!(
+            "another server is called `{name}`: `{}`. Give another `name`, or `mcp_uninstall` that one first",
+            kept.unwrap_or_default()
+        )));
+    }
+    // Nothing that was asked for is dropped in silence.
+    let args = server.0["args"].as_array().map_or(&[][..], Vec::as_slice);
+    let tail = args.len().saturating_sub(install.args.len());
+    let same_args = args[tail..].iter().eq(install.args.iter());
+    let headers = install.headers.iter();
+    let changed = [
+        ("args", !install.args.is_empty() && !same_args),
+        ("host", install.host && !server.wants_host()),
+        (
+            "headers",
+            headers
+                .into_iter()
+                .any(|(k, v)| server.0["headers"][k] != *v),
+        ),
+        (
+            "bearer_token_env_var",
+            install.bearer_token_env_var.is_some()
+                && server.text("bearer_token_env_var") != install.bearer_token_env_var.as_deref(),
+        ),
+        (
+            "header_env",
+            install.header_env.iter().any(|row| {
+                let kept = server.0["header_env"].as_array().into_iter().flatten();
+                !kept
+                    .into_iter()
+                    .any(|old| old["header"] == row.header && old["env"] == row.env)
+            }),
+        ),
+    ];
+    let changed: Vec<&str> = changed
+        .iter()
+        .filter(|(_, c)| *c)
+        .map(|(f, _)| *f)
+        .collect();
+    if !changed.is_empty() {
+        return Err(Error::refused(format!(
+            "`{name}` is installed, and `{}` cannot be changed on it. `mcp_uninstall` it (sealed credentials stay), then install it anew",
+            changed.join("`, `")
+        )));
+    }
+    let auth = install.auth == Some(true) && !server.is_http();
+    let env_keys: Vec<String> = entry::env_keys(&install)
+        .into_iter()
+        .filter(|key| {
+            let kept = server.0["env_keys"].as_array().into_iter().flatten();
+            !kept.into_iter().any(|k| k == key)
+        })
+        .collect();
+    if install.env.is_empty() && install.credential_files.is_empty() && !auth && env_keys.is_empty()
+    {
+        return Ok(Plan::AlreadyInstalled { name });
+    }
+    Ok(Plan::Rerun(Box::new(Rerun {
+        secrets: secrets(&name, install.env.clone()),
+        files: files(server.namespace(), &install.credential_files),
+        env_keys,
+        auth,
+        install,
+        name,
+    })))
+}
+
+/// The registration the request is about, by the name it gives or by its package (A73).
+fn registered<'a>(
+    install: &Install,
+    registrations: &'a [Registration],
+    wanted: Option<&str>,
+) -> Option<&'a Registration> {
+    let by_name = registrations
+        .iter()
+        .find(|r| Some(&r.name) == install.name.as_ref());
+    by_name.or_else(|| {
+        registrations
+            .iter()
+            .find(|r| wanted == Some(&*bare_source(&r.source)))
+    })
+}
+
+fn attach(install: Install, registration: &Registration) -> Result<Plan, Error> {
+    let name = registration.name.clone();
+    if !registration.agent_visible {
+        return Err(Error::refused(format!(
+            "`{name}` is set up by the owner but not available to agents. Ask the owner to turn on its \"Available to agents\" toggle, then run `mcp_install` again"
+        )));
+    }
+    let package = ["npm:", "uvx:"]
+        .iter()
+        .find_map(|p| registration.source.strip_prefix(p));
+    let kind = if registration.source.starts_with("uvx:") {
+        Kind::Pypi
+    } else {
+        Kind::Npm
+    };
+    let namespace = package.map_or_else(|| name.clone(), |spec| package_name(kind, spec));
+    Ok(Plan::Attach {
+        secrets: secrets(&name, install.env),
+        files: files(&namespace, &install.credential_files),
+        auth: install.auth,
+        name,
+    })
+}
+
+/// A name that would be taken for another server is not given (A15, A27).
+fn free(name: &str, at: &Situation<'_>) -> Result<(), Error> {
+    let whose = if servers(at.config).any(|s| s.name() == name) {
+        "is installed from another package"
+    } else if at.registrations.iter().any(|r| r.name == name) {
+        "is a server of the owner's, from another package"
+    } else {
+        return Ok(());
+    };
+    Err(Error::refused(format!(
+        "`{name}` {whose}; give another `name`"
+    )))
+}
+
+fn location(
+    install: &Install,
+    name: &str,
+    package: &str,
+    at: &Situation<'_>,
+) -> Result<Location, Error> {
+    if install.kind == Kind::Http {
+        return Ok(Location::RemoteHttp);
+    }
+    if install.host {
+        let agent = at.config["compute"]["host_access"] == true;
+        let entry = entry::build(install, name, package, Location::Host);
+        host_gate(at.app, agent, name, &entry::identity(&entry))?;
+        return Ok(Location::Host);
+    }
+    at.container.ok_or_else(|| {
+        Error::refused(format!(
+            "`{name}` would run in a container, and servers cannot be run in containers here; it is not run on the host instead. Ask the owner for host access and install with `host: true`, or use a server reached by http"
+        ))
+    })
+}
+
+fn secrets(name: &str, env: Vec<(String, Secret)>) -> Vec<SealedValue> {
+    env.into_iter()
+        .map(|(key, value)| SealedValue {
+            purpose: format!("mcp:{name}:{key}"),
+            value,
+        })
+        .collect()
+}
+
+fn files(namespace: &str, files: &[CredentialFile]) -> Vec<SealedFile> {
+    files
+        .iter()
+        .filter_map(|file| {
+            Some(SealedFile {
+                purpose: format!("mcp:{namespace}:file:{}", file.path),
+                content: file.content.clone()?,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
