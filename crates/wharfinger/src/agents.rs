@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::journal::{AgentRow, StoreError};
+use crate::journal::{AgentRow, Kind, StoreError};
 use crate::model::{AgentName, nearest};
 use crate::wharf::{Wharf, lock};
 
@@ -82,6 +82,7 @@ impl Wharf {
         if !self.0.store.add_agent(row(name.as_str())).await? {
             return Err(AgentError::Exists(name));
         }
+        self.record_agent(Kind::AgentAdded, &name).await;
         lock(&self.0.agents).insert(name);
         Ok(())
     }
@@ -94,6 +95,7 @@ impl Wharf {
         }
         self.0.store.remove_agent(name.to_owned()).await?;
         lock(&self.0.agents).remove(name);
+        self.record_agent(Kind::AgentRemoved, &agent).await;
         for session in self.sessions_of(&agent) {
             session.end().await;
         }

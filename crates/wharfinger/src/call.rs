@@ -16,6 +16,7 @@ use crate::conversation::Stage;
 use crate::discover::Found;
 use crate::journal::EventKind;
 use crate::model::{ServerEntry, ServerName, Transport};
+use crate::record::Recording;
 use crate::servers::{self, Asked, Outgoing, Patience, ServerHandle, Turn};
 use crate::session::Session;
 use crate::wharf::lock;
@@ -145,7 +146,19 @@ impl Session {
     pub async fn call(
         &self,
         call: ToolCall<'_>,
+        notes: impl FnMut(CallNote) + Send,
+    ) -> Result<Raw, Refusal> {
+        let mut recording = Recording::of_call(self, &call);
+        let reply = self.call_recorded(call, notes, &mut recording).await;
+        recording.end(&reply).await;
+        reply
+    }
+
+    async fn call_recorded(
+        &self,
+        call: ToolCall<'_>,
         mut notes: impl FnMut(CallNote) + Send,
+        recording: &mut Recording<'_>,
     ) -> Result<Raw, Refusal> {
         // First, so that what stops the session's calls stops this one.
         let stopping = self.state.stopping();
@@ -154,11 +167,12 @@ impl Session {
         }
         let config = self.wharf.config();
         let (entry, tool) = self.find(&config, call.target)?;
+        recording.found(&entry.name, &tool);
         let started = Instant::now();
         let calling = self.call_tool(entry, &tool, call, &mut notes);
         let reply = match stopping.run_until_cancelled(calling).await {
             Some(reply) => reply,
-            None => Err(stopped()),
+            None => recording.stopped(),
         };
         self.wharf.0.events.tell(EventKind::Called {
             agent: self.state.agent.clone(),

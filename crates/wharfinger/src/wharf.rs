@@ -18,7 +18,7 @@ use crate::config::{Config, Loaded};
 use crate::conversation::SessionState;
 use crate::discover::{self, Discoveries};
 use crate::instances::Instances;
-use crate::journal::{Events, Store, StoreError};
+use crate::journal::{Events, Journal, Redact, Store, StoreError};
 use crate::launch::{self, Inherit, Owner};
 use crate::log::Pace;
 use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
@@ -91,13 +91,14 @@ pub struct Wharf(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) context: Context,
     pub(crate) store: Store,
+    pub(crate) journal: Journal,
     pub(crate) events: Events,
     pub(crate) inherit: Inherit,
     pub(crate) workspaces: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) config: ArcSwap<Config>,
     pub(crate) problems: ArcSwap<Vec<Problem>>,
-    pub(crate) redactor: ArcSwap<Redactor>,
+    pub(crate) redactor: Arc<ArcSwap<Redactor>>,
     /// Everything that was ever secret in this run: a value that left the configuration may still be in a server.
     pub(crate) secrets: Mutex<Vec<Secret>>,
     pub(crate) discoveries: Mutex<Discoveries>,
@@ -144,8 +145,15 @@ impl Wharf {
             version,
         } = options;
         let path = database.clone();
-        let opened = tokio::task::spawn_blocking(move || Store::open(&database)).await;
-        let store = opened
+        let redactor = Arc::<ArcSwap<Redactor>>::default();
+        let (cleans, rows) = (redactor.clone(), loaded.config.daemon.journal_rows);
+        let open = move || {
+            let store = Store::open(&database)?;
+            let redact: Redact = Arc::new(move |text| cleans.load().text(text));
+            Ok((store, Journal::open(&database, rows, redact)?))
+        };
+        let opened = tokio::task::spawn_blocking(open).await;
+        let (store, journal) = opened
             .unwrap_or(Err(StoreError::Closed))
             .map_err(|source| OpenError::Store {
                 path: path.clone(),
@@ -172,13 +180,14 @@ impl Wharf {
         let wharf = Self(Arc::new(Inner {
             context,
             store,
+            journal,
             events: Events::default(),
             inherit,
             workspaces,
             scratch,
             config: ArcSwap::from_pointee(loaded.config),
             problems: ArcSwap::from_pointee(loaded.problems),
-            redactor: ArcSwap::default(),
+            redactor,
             secrets: Mutex::new(secrets),
             discoveries: Mutex::default(),
             updates,
@@ -202,6 +211,7 @@ impl Wharf {
         discover::recall(&wharf).await.map_err(failed)?;
         let keeper = refresh::keep(Arc::downgrade(&wharf.0), inbox);
         wharf.0.context.tasks.spawn(keeper);
+        wharf.record_start().await;
         Ok(wharf)
     }
 
@@ -253,7 +263,8 @@ impl Wharf {
     }
 
     /// Stops every server and waits until nothing of them is left (V60): for each at most [`Limits::exit_wait`] and
-    /// [`Limits::term_wait`], all at once. Calls in flight end with a refusal, and nothing starts any more.
+    /// [`Limits::term_wait`], all at once. Calls in flight end with a refusal, and nothing starts any more. At last the
+    /// journal is written to its end.
     ///
     /// [`Limits::exit_wait`]: crate::model::Limits::exit_wait
     /// [`Limits::term_wait`]: crate::model::Limits::term_wait
@@ -265,6 +276,7 @@ impl Wharf {
         lock(&self.0.sessions).clear();
         self.0.context.tasks.close();
         self.0.context.tasks.wait().await;
+        self.record_end().await;
     }
 
     pub(crate) fn changed(&self) {

@@ -17,6 +17,8 @@ pub struct Daemon {
     pub secret_variables: Vec<String>,
     /// Names of host variables every server inherits, beyond the built-in ones (V18).
     pub pass_variables: Vec<String>,
+    /// Rows of the journal that are kept, 200 000 unless set.
+    pub journal_rows: usize,
     /// See [`Limits`].
     pub limits: Limits,
 }
@@ -28,6 +30,7 @@ impl Default for Daemon {
             allowed_hosts: vec![],
             secret_variables: vec![],
             pass_variables: vec![],
+            journal_rows: 200_000,
             limits: Limits::default(),
         }
     }
@@ -47,6 +50,7 @@ pub struct Setting {
 enum Apply {
     Listen,
     Texts(fn(&mut Daemon) -> &mut Vec<String>),
+    Rows(fn(&mut Daemon) -> &mut usize),
     Count(fn(&mut Limits) -> &mut usize),
     Seconds(fn(&mut Limits) -> &mut Duration),
 }
@@ -94,6 +98,12 @@ pub const SETTINGS: &[Setting] = &[
         "list of names",
         "Host variables every server inherits, beyond the built-in ones",
         Apply::Texts(|d| &mut d.pass_variables),
+    ),
+    setting(
+        "journalRows",
+        COUNT,
+        "Rows of the journal that are kept, the latest",
+        Apply::Rows(|d| &mut d.journal_rows),
     ),
     setting(
         "maxLineBytes",
@@ -194,6 +204,7 @@ impl Setting {
         match &self.apply {
             Apply::Listen => format!("\"{}\"", daemon.listen),
             Apply::Texts(field) => serde_json::to_string(field(&mut daemon)).unwrap_or_default(),
+            Apply::Rows(field) => field(&mut daemon).to_string(),
             Apply::Count(field) => field(&mut daemon.limits).to_string(),
             Apply::Seconds(field) => field(&mut daemon.limits).as_secs_f64().to_string(),
         }
@@ -221,6 +232,11 @@ pub(super) fn read(members: &mut Members<'_>) -> Daemon {
             Apply::Texts(field) => {
                 if let Some(texts) = members.texts(setting.name) {
                     *field(&mut daemon) = texts;
+                }
+            }
+            Apply::Rows(field) => {
+                if let Some(count) = members.count(setting.name) {
+                    *field(&mut daemon) = count;
                 }
             }
             Apply::Count(field) => {
