@@ -243,6 +243,7 @@ pub(crate) fn pin(row: PinRow) -> Option<Pin> {
             .change
             .and_then(|change| serde_json::from_str(&change).ok()),
         changed_at: row.changed_at,
+        on_before: row.on_before,
     })
 }
 
@@ -257,6 +258,7 @@ pub(crate) fn row(pin: Pin) -> PinRow {
         current: pin.current,
         change: pin.change.map(|change| json!(change).to_string()),
         changed_at: pin.changed_at,
+        on_before: pin.on_before,
     }
 }
 

@@ -16,6 +16,7 @@ use crate::conversation::Stage;
 use crate::discover;
 use crate::journal::EventKind;
 use crate::model::{Profile, ServerEntry, ServerName};
+use crate::record::Recording;
 use crate::servers::{self, Asked, Outgoing, Patience, ServerHandle, Turn};
 use crate::session::Session;
 use crate::target::Found;
@@ -169,17 +170,30 @@ impl Session {
     pub async fn call(
         &self,
         call: ToolCall<'_>,
+        notes: impl FnMut(CallNote) + Send,
+    ) -> Result<Raw, Refusal> {
+        let mut recording = Recording::of_call(self, &call);
+        let reply = self.call_recorded(call, notes, &mut recording).await;
+        recording.end(&reply).await;
+        reply
+    }
+
+    async fn call_recorded(
+        &self,
+        call: ToolCall<'_>,
         mut notes: impl FnMut(CallNote) + Send,
+        recording: &mut Recording<'_>,
     ) -> Result<Raw, Refusal> {
         // First, so that what stops the session's calls stops this one.
         let stopping = self.state.stopping();
         if self.is_over() {
             return Err(Refusal::Unavailable("this session is over".into()));
         }
-        let calling = self.calling(call, &mut notes);
-        match stopping.run_until_cancelled(calling).await {
+        let calling = self.calling(call, &mut notes, recording);
+        let reply = stopping.run_until_cancelled(calling).await;
+        match reply {
             Some(reply) => reply,
-            None => Err(stopped()),
+            None => recording.stopped(),
         }
     }
 
@@ -187,13 +201,15 @@ impl Session {
         &self,
         call: ToolCall<'_>,
         notes: &mut (impl FnMut(CallNote) + Send),
+        recording: &mut Recording<'_>,
     ) -> Result<Raw, Refusal> {
         let config = self.config();
         let found = self.find(&config, call.target, call.as_owner)?;
+        recording.found(&found.server(), &found.tool);
         if self.profile() == Profile::Chat {
-            return self.carry_out(&found, call, None, notes).await;
+            return self.carry_out(&found, call, notes).await;
         }
-        self.gated(&found, call, notes).await
+        self.gated(&found, call, notes, recording).await
     }
 
     /// Makes a call that may be made, and tells that it was.
@@ -201,7 +217,6 @@ impl Session {
         &self,
         found: &Found<'_>,
         call: ToolCall<'_>,
-        approval: Option<&ApprovalId>,
         notes: &mut (impl FnMut(CallNote) + Send),
     ) -> Result<Raw, Refusal> {
         let started = Instant::now();
@@ -217,8 +232,6 @@ impl Session {
             ok: reply.is_ok(),
             millis,
         });
-        self.called(found, call.params, approval, &reply, millis)
-            .await;
         reply
     }
 

@@ -52,6 +52,7 @@ impl Wharf {
             removed: difference.removed.clone(),
             problems: problems.len(),
         });
+        self.record_change(&difference, &config).await;
         for name in &stopped {
             self.drop_server(name.as_str()).await;
         }

@@ -385,6 +385,7 @@ async fn attempt(
             };
             settle(&wharf, &state, failed);
             let status = Status::Failed { reason };
+            wharf.record_status(&name, None, &status);
             wharf.0.events.tell(EventKind::ServerStatus {
                 server: name,
                 agent: None,

@@ -22,6 +22,7 @@ use crate::approvals::{
 use crate::call::{CallNote, Refusal, Target, ToolCall};
 use crate::gated::is_restricted;
 use crate::model::canonical;
+use crate::record::Recording;
 use crate::servers::Asked;
 use crate::session::Session;
 use crate::target::Found;
@@ -375,7 +376,7 @@ impl Session {
                 );
                 let end = crate::waiting::End::Failed(&text);
                 crate::waiting::end(&self.wharf, &self.state.own, id, end).await;
-                Err(Refusal::Denied(text))
+                Err(Refusal::Unavailable(text))
             }
         }
     }
@@ -436,6 +437,7 @@ impl Session {
         });
         let Some(bound) = bound else { return };
         let outcome = self.make_allowed(&id, &bound).await;
+        self.allowed_is_over(&id, &outcome).await;
         let outcome = outcome.map(Arc::<RawValue>::from);
         self.wharf
             .0
@@ -453,7 +455,12 @@ impl Session {
             progress: false,
             ..ToolCall::new(&bound.exposed, &params)
         };
-        self.carry_out(&found, call, Some(id), &mut |_| ()).await
+        let mut recording = Recording::of_call(self, &call);
+        recording.found(&found.server(), &found.tool);
+        recording.allowed(id);
+        let reply = self.carry_out(&found, call, &mut |_| ()).await;
+        recording.end(&reply).await;
+        reply
     }
 
     /// An allowed call is over, one way or the other.
@@ -467,16 +474,17 @@ impl Session {
     }
 
     /// A server that asks for input goes on with the call that was allowed.
-    pub(crate) fn expects_round(&self, binding: &Binding, result: &RawValue) {
+    pub(crate) fn expects_round(&self, found: &Found<'_>, params: &RawValue, result: &RawValue) {
         if !result.get().contains("\"input_required\"") {
             return;
         }
-        let Ok(object) = Object::from_raw(result) else {
-            return;
-        };
+        let object = Object::from_raw(result).unwrap_or_default();
         if object.text("resultType").as_deref() != Some("input_required") {
             return;
         }
+        let Ok(binding) = self.binding(found, &arguments(params)) else {
+            return;
+        };
         let round = Round {
             serial: binding.serial,
             exposed: binding.exposed.clone(),

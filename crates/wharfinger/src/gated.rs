@@ -11,10 +11,10 @@ use crate::call::{CallNote, Refusal, ToolCall};
 use crate::catalog::{self, Catalog, Offer, Tool};
 use crate::discover::{Found as Discovered, key};
 use crate::gate::{Admitted, Asking, Passage, arguments, with_arguments};
-use crate::journal::{Kind, Outcome, Record, Who};
 use crate::manage;
 use crate::model::{Declaration, OnClash, ServerName, ToolName};
 use crate::policy::{self, Caller, Rights as Known, Verdict, Why};
+use crate::record::Recording;
 use crate::rights::Rights;
 use crate::session::Session;
 use crate::target::Found;
@@ -27,43 +27,33 @@ impl Session {
         found: &Found<'_>,
         call: ToolCall<'_>,
         notes: &mut (impl FnMut(CallNote) + Send),
+        recording: &mut Recording<'_>,
     ) -> Result<Raw, Refusal> {
         if call.as_owner {
-            let mut record = self.record(Kind::Bypass, Some(found));
-            record.who = Who::Owner;
-            record.text = Some("called by the owner, past the agent's gate".into());
-            self.wharf.0.journal.write(record).await;
-            return self.carry_out(found, call, None, notes).await;
+            recording.bypasses();
+            return self.carry_out(found, call, notes).await;
         }
-        let passage = self.admit(found, call, notes).await;
-        let admitted = match passage {
-            Ok(Passage::Open(admitted)) => admitted,
-            Ok(Passage::Collected(id, outcome)) => {
-                let mut record = self.record(Kind::ApprovalCollected, Some(found));
-                record.approval = Some(id.to_string());
-                self.wharf.0.journal.write(record).await;
+        let Admitted { params, approval } = match self.admit(found, call, notes, recording).await? {
+            Passage::Open(admitted) => admitted,
+            Passage::Collected(id, outcome) => {
+                recording.collects(&id);
                 return outcome.map(|result| (*result).to_owned());
             }
-            Err(refusal) => {
-                self.not_made(Some(found), &found.exposed, call.params, &refusal)
-                    .await;
-                return Err(refusal);
-            }
         };
-        let Admitted { params, approval } = admitted;
         let call = ToolCall {
             params: params.as_deref().unwrap_or(call.params),
             ..call
         };
-        let reply = self.carry_out(found, call, approval.as_ref(), notes).await;
+        if let Some(id) = &approval {
+            recording.allowed(id);
+        }
+        let reply = self.carry_out(found, call, notes).await;
         if let Some(id) = &approval {
             self.allowed_is_over(id, &reply).await;
             self.wharf.0.gate.with(|desk| desk.book.close(id));
         }
-        if let Ok(result) = &reply
-            && let Ok(binding) = self.binding(found, &arguments(call.params))
-        {
-            self.expects_round(&binding, result);
+        if let Ok(result) = &reply {
+            self.expects_round(found, call.params, result);
         }
         reply
     }
@@ -73,30 +63,26 @@ impl Session {
         found: &Found<'_>,
         call: ToolCall<'_>,
         notes: &mut (impl FnMut(CallNote) + Send),
+        recording: &mut Recording<'_>,
     ) -> Result<Passage, Refusal> {
         let before = arguments(call.params);
         let definition = self
             .definition(found)
             .ok_or_else(|| Refusal::Unavailable(self.why_not(&found.exposed)))?;
         let stripped = policy::strip_internal(&before, &definition)
-            .map_err(|error| Refusal::Denied(error.to_string()))?;
+            .map_err(|error| Refusal::Unavailable(error.to_string()))?;
         if !stripped.forged.is_empty() {
             let text = format!(
                 "the arguments set {}, which only the program itself may set",
                 stripped.forged.join(", ")
             );
-            let record = Record {
-                outcome: Outcome::Refused,
-                text: Some(text.clone()),
-                ..self.record(Kind::FlagForged, Some(found))
-            };
-            self.wharf.0.journal.write(record).await;
-            return Err(Refusal::Denied(text));
+            recording.is_forged();
+            return Err(Refusal::Unavailable(text));
         }
         let rights = self.state.own.rights();
         let known = self.known_of(&rights, found);
         let reason = match policy::verdict(&known, Caller::Model) {
-            Verdict::Refuse(why) => return Err(Refusal::Denied(why.message(&found.exposed))),
+            Verdict::Refuse(_) => return Err(Refusal::Unavailable(self.why_not(&found.exposed))),
             Verdict::Ask(_) => Some((Reason::Restricted, self.why(&known, found))),
             Verdict::Run => self
                 .protected(found, &stripped.arguments)

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use serde_json::value::RawValue;
@@ -104,6 +105,7 @@ impl Wharf {
             wharf: Arc::downgrade(&self.0),
             place: place.clone(),
             key: key(&self.0, entry, &place.declared),
+            runs: AtomicBool::new(false),
         };
         let handle = ServerHandle::new(&self.0.context, spec, Arc::new(ear));
         let mut users = instances
@@ -331,6 +333,8 @@ struct Ear {
     wharf: Weak<Inner>,
     place: Place,
     key: String,
+    /// As it was last told.
+    runs: AtomicBool,
 }
 
 impl Audience for Ear {
@@ -344,6 +348,7 @@ impl Audience for Ear {
                 if matches!(status, Status::Running { .. }) {
                     wharf.subscribe_again(&self.place);
                 }
+                wharf.record_life(server, &self.place.agent, &status, &self.runs);
                 let status = wharf.clean(status);
                 if wharf.own_agent(&self.place.agent).profile == Profile::Agent {
                     // Which tools it is offered depends on it (A164).

@@ -63,7 +63,7 @@
 //! | [`servers`] | one actor an instance: starting, calls, stopping |
 //! | [`launch`] | processes, their environment, their end |
 //! | [`vault`] | which values are secret, and keeping them in |
-//! | [`journal`] | the database and the events |
+//! | [`journal`] | the database, what was done, and the events |
 //! | [`agentfile`] | the agent's `.adf` file |
 //! | [`manage`] | tools with which an agent manages itself |
 
@@ -94,6 +94,7 @@ pub mod manage;
 pub mod model;
 mod own;
 pub mod policy;
+mod record;
 mod refresh;
 mod report;
 mod request;

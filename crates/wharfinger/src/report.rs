@@ -289,6 +289,7 @@ impl Wharf {
         }
         self.forget_failure(name);
         let stopped = !self.handles(name, Some(agent)).is_empty();
+        self.record_restart(name, Some(agent)).await;
         self.stop_server(name, Some(agent)).await;
         Ok(if stopped {
             format!("{name}: stopped; the next call starts a fresh one")

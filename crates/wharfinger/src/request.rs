@@ -11,12 +11,13 @@ use tokio::task::JoinSet;
 use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::{ErrorObject, INVALID_PARAMS};
 
-use crate::call::{CallNote, Refusal, gone, stopped, with_member};
+use crate::call::{CallNote, Refusal, gone, with_member};
 use crate::catalog::{Directory, Items, Kind, Offers, Page, Place, items};
 use crate::discover::{self, Found};
 use crate::kept::clean;
 use crate::links;
 use crate::model::{ServerEntry, ServerName, Transport};
+use crate::record::Recording;
 use crate::servers::{Lists, Outgoing, Patience, ServerHandle};
 use crate::session::Session;
 use crate::wharf::lock;
@@ -182,7 +183,19 @@ impl Session {
     pub async fn request(
         &self,
         request: Request<'_>,
+        notes: impl FnMut(CallNote) + Send,
+    ) -> Result<Raw, Refusal> {
+        let mut recording = Recording::of_request(self, &request);
+        let reply = self.request_recorded(request, notes, &mut recording).await;
+        recording.end(&reply).await;
+        reply
+    }
+
+    async fn request_recorded(
+        &self,
+        request: Request<'_>,
         mut notes: impl FnMut(CallNote) + Send,
+        recording: &mut Recording<'_>,
     ) -> Result<Raw, Refusal> {
         // First, so that what stops the session's calls stops this one.
         let stopping = self.state.stopping();
@@ -192,7 +205,7 @@ impl Session {
         let asking = self.route(request, &mut notes);
         match stopping.run_until_cancelled(asking).await {
             Some(reply) => reply,
-            None => Err(stopped()),
+            None => recording.stopped(),
         }
     }
 

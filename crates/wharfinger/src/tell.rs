@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use serde_json::json;
-use wharfinger_wire::json::{Object, Raw, raw};
+use wharfinger_wire::json::raw;
 
 use crate::agentfile::{Task, TaskStatus};
 use crate::approvals::{Approval, ApprovalId, Binding, Ended, Scope};
-use crate::call::Refusal;
 use crate::gate::Decider;
 use crate::journal::{Arguments, EventKind, Kind, Outcome, Record, Who};
 use crate::model::AgentName;
 use crate::session::{Session, SessionOptions};
-use crate::target::Found;
 use crate::waiting;
 use crate::wharf::{Wharf, lock};
 
@@ -191,83 +189,4 @@ fn about(approval: &Approval, kind: Kind, who: Who) -> Record {
         approval: Some(approval.id.to_string()),
         ..Record::new(kind, who)
     }
-}
-
-impl Session {
-    /// A row about a call of this session.
-    pub(crate) fn record(&self, kind: Kind, found: Option<&Found<'_>>) -> Record {
-        Record {
-            session: Some(self.state.id.clone()),
-            server: found.map(Found::server),
-            tool: found.map(|found| found.tool.clone()),
-            ..Record::new(kind, Who::Agent(self.state.agent.clone()))
-        }
-    }
-
-    /// A call was not made: what an agent may do did not allow it.
-    pub(crate) async fn not_made(
-        &self,
-        found: Option<&Found<'_>>,
-        name: &str,
-        params: &serde_json::value::RawValue,
-        refusal: &Refusal,
-    ) {
-        let outcome = match refusal {
-            Refusal::Waiting { .. } => Outcome::Waiting,
-            Refusal::Denied(_) => Outcome::Denied,
-            Refusal::Unknown(_)
-            | Refusal::Unavailable(_)
-            | Refusal::Failed { .. }
-            | Refusal::Server(_) => Outcome::Refused,
-        };
-        let record = self.record(Kind::GateRefused, found);
-        let record = Record {
-            tool: record.tool.or_else(|| Some(name.to_owned())),
-            arguments: Arguments::OfCall(params.to_owned()),
-            outcome,
-            approval: match refusal {
-                Refusal::Waiting { approval, .. } => Some(approval.to_string()),
-                _ => None,
-            },
-            text: Some(refusal.to_string()),
-            ..record
-        };
-        self.wharf.0.journal.write(record).await;
-    }
-
-    /// A call was made, whatever it came to.
-    pub(crate) async fn called(
-        &self,
-        found: &Found<'_>,
-        params: &serde_json::value::RawValue,
-        approval: Option<&ApprovalId>,
-        reply: &Result<Raw, Refusal>,
-        millis: u64,
-    ) {
-        let (outcome, text) = match reply {
-            Ok(result) if says_error(result) => (Outcome::Error, None),
-            Ok(_) => (Outcome::Ok, None),
-            Err(refusal @ (Refusal::Unknown(_) | Refusal::Unavailable(_) | Refusal::Denied(_))) => {
-                (Outcome::Refused, Some(refusal.to_string()))
-            }
-            Err(refusal) => (Outcome::Error, Some(refusal.to_string())),
-        };
-        let record = Record {
-            arguments: Arguments::OfCall(params.to_owned()),
-            outcome,
-            text,
-            millis: Some(millis),
-            approval: approval.map(ToString::to_string),
-            ..self.record(Kind::Call, Some(found))
-        };
-        self.wharf.0.journal.write(record).await;
-    }
-}
-
-/// Whether a tool says of its result that it failed.
-fn says_error(result: &serde_json::value::RawValue) -> bool {
-    // Seldom there, so it is looked for before anything is read.
-    result.get().contains("\"isError\"")
-        && Object::from_raw(result)
-            .is_ok_and(|object| object.get("isError").is_some_and(|raw| raw.get() == "true"))
 }

@@ -1,6 +1,5 @@
 //! The wharf itself: what is shared by all agents, sessions and servers.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
@@ -182,25 +181,15 @@ impl Wharf {
             version,
         } = options;
         let path = database.clone();
-        let opened = tokio::task::spawn_blocking(move || Store::open(&database)).await;
-        let store = opened
-            .unwrap_or(Err(StoreError::Closed))
-            .map_err(|source| OpenError::Store {
-                path: path.clone(),
-                source,
-            })?;
-        // The rows are cleaned by whatever is secret when they are written.
-        let redactor: Arc<ArcSwap<Redactor>> = Arc::default();
-        let cleaned = redactor.clone();
-        let rows = loaded.config.daemon.journal_rows;
-        let journal = path.clone();
-        let opened = tokio::task::spawn_blocking(move || {
-            let redact: Redact =
-                Arc::new(move |text| Cow::Owned(cleaned.load().text(text).into_owned()));
-            Journal::open(&journal, rows, redact)
-        })
-        .await;
-        let journal = opened
+        let redactor = Arc::<ArcSwap<Redactor>>::default();
+        let (cleans, rows) = (redactor.clone(), loaded.config.daemon.journal_rows);
+        let open = move || {
+            let store = Store::open(&database)?;
+            let redact: Redact = Arc::new(move |text| cleans.load().text(text));
+            Ok((store, Journal::open(&database, rows, redact)?))
+        };
+        let opened = tokio::task::spawn_blocking(open).await;
+        let (store, journal) = opened
             .unwrap_or(Err(StoreError::Closed))
             .map_err(|source| OpenError::Store {
                 path: path.clone(),
@@ -265,6 +254,7 @@ impl Wharf {
         discover::recall(&wharf).await.map_err(failed)?;
         let keeper = refresh::keep(Arc::downgrade(&wharf.0), inbox);
         wharf.0.context.tasks.spawn(keeper);
+        wharf.record_start().await;
         let expiring = gate::keep(Arc::downgrade(&wharf.0));
         wharf.0.context.tasks.spawn(expiring);
         wharf.activate();
@@ -313,18 +303,14 @@ impl Wharf {
         self.0.inherit.registry()
     }
 
-    /// What was done, by whom, and what came of it.
-    pub fn journal(&self) -> &Journal {
-        &self.0.journal
-    }
-
     /// The database, for what a door keeps.
     pub fn store(&self) -> &Store {
         &self.0.store
     }
 
     /// Stops every server and waits until nothing of them is left (V60): for each at most [`Limits::exit_wait`] and
-    /// [`Limits::term_wait`], all at once. Calls in flight end with a refusal, and nothing starts any more.
+    /// [`Limits::term_wait`], all at once. Calls in flight end with a refusal, and nothing starts any more. At last the
+    /// journal is written to its end.
     ///
     /// [`Limits::exit_wait`]: crate::model::Limits::exit_wait
     /// [`Limits::term_wait`]: crate::model::Limits::term_wait
@@ -341,7 +327,7 @@ impl Wharf {
         tokio::task::spawn_blocking(move || inner.close_agents())
             .await
             .ok();
-        self.0.journal.flush().await;
+        self.record_end().await;
     }
 
     pub(crate) fn changed(&self) {

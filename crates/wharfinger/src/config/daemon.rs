@@ -22,7 +22,7 @@ pub struct Daemon {
     /// Servers that may, whichever agent installs them: `NAME=SOURCE`, as in `git=npm:@example/git` (A30).
     pub host_approved: Vec<String>,
     /// Rows of the journal that are kept; 200 000 unless set.
-    pub journal_rows: u64,
+    pub journal_rows: usize,
     /// See [`Limits`].
     pub limits: Limits,
 }
@@ -57,6 +57,7 @@ enum Apply {
     Listen,
     Texts(fn(&mut Daemon) -> &mut Vec<String>),
     Flag(fn(&mut Daemon) -> &mut bool),
+    Rows(fn(&mut Daemon) -> &mut usize),
     Count(fn(&mut Limits) -> &mut usize),
     Seconds(fn(&mut Limits) -> &mut Duration),
 }
@@ -116,6 +117,12 @@ pub const SETTINGS: &[Setting] = &[
         "list of NAME=SOURCE",
         "Servers that may run on this machine whichever agent installs them, such as `git=npm:@example/git`",
         Apply::Texts(|d| &mut d.host_approved),
+    ),
+    setting(
+        "journalRows",
+        COUNT,
+        "Rows of the journal that are kept, the latest",
+        Apply::Rows(|d| &mut d.journal_rows),
     ),
     setting(
         "maxLineBytes",
@@ -229,6 +236,7 @@ impl Setting {
             Apply::Listen => format!("\"{}\"", daemon.listen),
             Apply::Texts(field) => serde_json::to_string(field(&mut daemon)).unwrap_or_default(),
             Apply::Flag(field) => field(&mut daemon).to_string(),
+            Apply::Rows(field) => field(&mut daemon).to_string(),
             Apply::Count(field) => field(&mut daemon.limits).to_string(),
             Apply::Seconds(field) => field(&mut daemon.limits).as_secs_f64().to_string(),
         }
@@ -261,6 +269,11 @@ pub(super) fn read(members: &mut Members<'_>) -> Daemon {
             Apply::Flag(field) => {
                 if let Some(flag) = members.bool(setting.name) {
                     *field(&mut daemon) = flag;
+                }
+            }
+            Apply::Rows(field) => {
+                if let Some(count) = members.count(setting.name) {
+                    *field(&mut daemon) = count;
                 }
             }
             Apply::Count(field) => {

@@ -456,7 +456,7 @@ fn what_other_programs_write_works_as_it_is() {
 #[test]
 fn every_setting_of_the_daemon_is_read_and_shown() {
     let host = r#"{"daemon": {"listen": "localhost:0", "allowedHosts": ["a"], "secretVariables": ["B_*"],
-        "passVariables": ["C"], "maxLineBytes": 1, "maxBodyBytes": 2, "maxListPages": 3, "maxTools": 4,
+        "passVariables": ["C"], "journalRows": 15, "maxLineBytes": 1, "maxBodyBytes": 2, "maxListPages": 3, "maxTools": 4,
         "stderrLines": 5, "stderrLineBytes": 6, "maxQueuedCalls": 7, "maxSessionRequests": 8, "maxSessions": 9,
         "listWaitSeconds": 0.5, "inputWaitSeconds": 10, "sessionIdleSeconds": 11, "exitWaitSeconds": 12, "termWaitSeconds": 13, "probeWaitSeconds": 14}}"#;
     let loaded = load(&inputs(host, "", &[]));
@@ -470,6 +470,7 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
         "[\"a\"]",
         "[\"B_*\"]",
         "[\"C\"]",
+        "15",
         "1",
         "2",
         "3",

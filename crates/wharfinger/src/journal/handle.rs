@@ -1,7 +1,7 @@
 //! The journal, as everybody sees it.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use rusqlite::{Connection, OpenFlags, named_params};
@@ -25,9 +25,8 @@ pub struct Journal(Arc<Open>);
 struct Open {
     queue: Arc<Queue>,
     last: watch::Receiver<u64>,
+    cut_off: bool,
     path: PathBuf,
-    /// Made when somebody first reads.
-    reader: Arc<Mutex<Option<Connection>>>,
 }
 
 impl std::fmt::Debug for Open {
@@ -71,14 +70,14 @@ pub enum Part {
 impl Journal {
     /// Opens the journal in a database that a [`Store`](super::Store) has opened before, which gave it its schema.
     /// Keeps the latest `rows` rows. Blocks for a moment.
-    pub fn open(path: &Path, rows: u64, redact: Redact) -> Result<Self, StoreError> {
+    pub fn open(path: &Path, rows: usize, redact: Redact) -> Result<Self, StoreError> {
         let queue = Arc::new(Queue::new());
         let writer = Writer::new(path, queue.clone(), redact, rows)?;
         Self::with(path, queue, writer)
     }
 
     pub(super) fn with(path: &Path, queue: Arc<Queue>, writer: Writer) -> Result<Self, StoreError> {
-        let last = writer.last();
+        let (last, cut_off) = (writer.last(), writer.was_cut_off());
         thread::Builder::new()
             .name("wharfinger-journal".into())
             .spawn(move || writer.run())
@@ -86,8 +85,8 @@ impl Journal {
         Ok(Self(Arc::new(Open {
             queue,
             last,
+            cut_off,
             path: path.to_owned(),
-            reader: Arc::default(),
         })))
     }
 
@@ -112,6 +111,11 @@ impl Journal {
         self.0.last.clone()
     }
 
+    /// Whether the run before this one ended without a last row, by a crash or a `kill -9`.
+    pub fn was_cut_off(&self) -> bool {
+        self.0.cut_off
+    }
+
     /// Some rows, the oldest first.
     pub async fn rows(
         &self,
@@ -119,44 +123,33 @@ impl Journal {
         part: Part,
         limit: usize,
     ) -> Result<Vec<Row>, StoreError> {
-        self.read(move |db| rows(db, &filter, part, limit)).await
+        let path = self.0.path.clone();
+        read(move || rows(&open_to_read(&path)?, &filter, part, limit)).await
     }
 
     /// Looks through all rows, and tells whether one was altered or is missing.
     pub async fn verify(&self) -> Result<Verified, StoreError> {
-        let mut verifying = Verifying::new();
-        loop {
-            // Between two pieces others may read.
-            let step = move |db: &mut Connection| {
-                let answer = verifying.go_on(db, PIECE)?;
-                Ok((verifying, answer))
-            };
-            let (back, answer) = self.read(step).await?;
-            if let Some(answer) = answer {
-                return Ok(answer);
+        let path = self.0.path.clone();
+        read(move || {
+            let (mut db, mut verifying) = (open_to_read(&path)?, Verifying::new());
+            loop {
+                if let Some(answer) = verifying.go_on(&mut db, PIECE)? {
+                    return Ok(answer);
+                }
             }
-            verifying = back;
-        }
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Connection) -> Result<T, rusqlite::Error> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (reader, path) = (self.0.reader.clone(), self.0.path.clone());
-        let read = move || {
-            let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
-            let db = match &mut *reader {
-                Some(db) => db,
-                none => none.insert(open_to_read(&path)?),
-            };
-            job(db)
-        };
-        let done = tokio::task::spawn_blocking(read).await;
-        Ok(done.map_err(|_| StoreError::Closed)??)
+        })
+        .await
     }
 }
 
+async fn read<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, rusqlite::Error> + Send + 'static,
+) -> Result<T, StoreError> {
+    let done = tokio::task::spawn_blocking(job).await;
+    Ok(done.map_err(|_| StoreError::Closed)??)
+}
+
+/// A connection of its own for each look: those who look are few, and it keeps nothing when nobody does.
 fn open_to_read(path: &Path) -> Result<Connection, rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;

@@ -20,8 +20,9 @@ const MOST: usize = 1 << 16;
 /// Rows that are written at once.
 pub(super) const BATCH: usize = 512;
 
-/// How long the first row of a batch waits for others. A transaction costs as much as ten rows.
-const LINGER: Duration = Duration::from_millis(10);
+/// How long the first row of a batch waits for others. A transaction costs as much as some forty rows, so one for each
+/// call of a busy agent would cost more than the rest of the call.
+const LINGER: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -50,6 +51,20 @@ struct State {
     lost: u64,
 }
 
+/// A row that waits for room. Whoever brings it may be gone before there is some.
+struct Waiting<'a> {
+    queue: &'a Queue,
+    record: Option<Record>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            self.queue.push_now(record);
+        }
+    }
+}
+
 /// What is to be written next.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -74,16 +89,22 @@ impl Queue {
 
     /// Puts a row behind the others, waiting for room.
     pub(super) async fn push(&self, record: Record) {
-        let Err(mut record) = self.try_push(record, (ROWS, BYTES)) else {
+        let Err(record) = self.try_push(record, (ROWS, BYTES)) else {
             return;
+        };
+        let mut waiting = Waiting {
+            queue: self,
+            record: Some(record),
         };
         loop {
             let room = self.room.notified();
-            record = match self.try_push(record, (ROWS, BYTES)) {
-                Ok(()) => return,
-                Err(back) => back,
+            let Some(record) = waiting.record.take() else {
+                return;
             };
-            room.await;
+            waiting.record = self.try_push(record, (ROWS, BYTES)).err();
+            if waiting.record.is_some() {
+                room.await;
+            }
         }
     }
 

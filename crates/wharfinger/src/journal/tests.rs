@@ -36,7 +36,7 @@ impl Place {
         self.dir.path().join("w.db")
     }
 
-    fn open(&self, rows: u64) -> Journal {
+    fn open(&self, rows: usize) -> Journal {
         Journal::open(&self.path(), rows, self.redact.clone()).unwrap()
     }
 
@@ -276,7 +276,8 @@ async fn a_full_queue_slows_and_loses_nothing() {
     let held = Connection::open(place.path()).unwrap();
     held.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (rows, bringing) = (4096 + BATCH as u64 + 500, journal.clone());
-    let brought = tokio::task::spawn(async move { write(&bringing, 1..=rows).await });
+    let brought =
+        tokio_util::task::TaskTracker::new().spawn(async move { write(&bringing, 1..=rows).await });
     poll_until("the queue to be full", tokio::time::sleep, || {
         queue.waiting() == 4096
     })

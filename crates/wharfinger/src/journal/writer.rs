@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use serde_json::json;
 use tokio::sync::watch;
 use wharfinger_wire::json::raw;
@@ -37,6 +37,8 @@ pub(super) struct Writer {
     patience: Duration,
     /// The number of the newest row.
     last: watch::Sender<u64>,
+    /// The run before did not end as it should.
+    cut_off: bool,
     ends: Ends,
     buffer: Vec<u8>,
     insert: String,
@@ -64,13 +66,14 @@ impl Writer {
         path: &Path,
         queue: Arc<Queue>,
         redact: Redact,
-        rows: u64,
+        rows: usize,
     ) -> Result<Self, rusqlite::Error> {
         let db = Connection::open(path)?;
         db.busy_timeout(Duration::from_secs(5))?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
         let ends = known_ends(&db)?;
         let last = watch::Sender::new(super::chain::number(ends.last.seq));
+        let cut_off = is_cut_off(&db)?;
         let places: Vec<String> = (1..=16).map(|place| format!("?{place}")).collect();
         Ok(Self {
             db,
@@ -79,6 +82,7 @@ impl Writer {
             rows: i64::try_from(rows).unwrap_or(i64::MAX).max(1),
             patience: PATIENCE,
             last,
+            cut_off,
             ends,
             buffer: vec![],
             insert: format!(
@@ -101,6 +105,11 @@ impl Writer {
     /// The number of the newest row that is written.
     pub(super) fn last(&self) -> watch::Receiver<u64> {
         self.last.subscribe()
+    }
+
+    /// Whether the last run ended without saying so.
+    pub(super) fn was_cut_off(&self) -> bool {
+        self.cut_off
     }
 
     /// Writes until the queue is closed and empty.
@@ -318,4 +327,17 @@ fn known_ends(db: &Connection) -> Result<Ends, rusqlite::Error> {
     });
     known.last.seq = known.last.seq.max(newest.unwrap_or(0));
     Ok(known)
+}
+
+/// Whether the last word about the wharf itself is that it started.
+fn is_cut_off(db: &Connection) -> Result<bool, rusqlite::Error> {
+    let (started, stopped) = (Kind::Started.as_str(), Kind::Stopped.as_str());
+    let last: Option<String> = db
+        .query_row(
+            "SELECT kind FROM journal WHERE kind IN (?1, ?2) AND server IS NULL ORDER BY seq DESC LIMIT 1",
+            [started, stopped],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(last.as_deref() == Some(started))
 }

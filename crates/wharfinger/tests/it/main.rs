@@ -12,6 +12,7 @@ mod calls;
 mod discovery;
 mod environment;
 mod examples;
+mod journal;
 mod lifecycle;
 mod protocol;
 mod reference;
