@@ -83,8 +83,14 @@ impl IntoResponse for ApiError {
 impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
         let status = match error {
-            AgentError::Exists(_) | AgentError::Default => StatusCode::CONFLICT,
-            AgentError::Unknown { .. } => StatusCode::NOT_FOUND,
+            AgentError::Exists(_)
+            | AgentError::Default
+            | AgentError::Chat(_)
+            | AgentError::Attached { .. }
+            | AgentError::Unconfirmed { .. }
+            | AgentError::Unusable { .. } => StatusCode::CONFLICT,
+            AgentError::Unknown { .. } | AgentError::NoServer { .. } => StatusCode::NOT_FOUND,
+            AgentError::Refused(_) | AgentError::File(_) => StatusCode::UNPROCESSABLE_ENTITY,
             AgentError::Store(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())

@@ -182,8 +182,13 @@ impl Question<'_> {
         match reply {
             Ok(result) => Ok(result),
             Err(Refusal::Server(error)) => Err(self.in_words_of_era(error)),
+            // No error: the model is told to come back.
+            Err(Refusal::Waiting { text, .. }) => Ok(text_result(&text)),
             Err(
-                refusal @ (Refusal::Unknown(_) | Refusal::Unavailable(_) | Refusal::Failed { .. }),
+                refusal @ (Refusal::Unknown(_)
+                | Refusal::Unavailable(_)
+                | Refusal::Denied(_)
+                | Refusal::Failed { .. }),
             ) => {
                 let text = refusal.to_string();
                 // The model sees it, so that it can do something about it.
@@ -251,6 +256,11 @@ pub(super) fn changed(result: Cow<'_, RawValue>) -> Option<Raw> {
         Cow::Owned(changed) => Some(changed),
         Cow::Borrowed(_) => None,
     }
+}
+
+/// A result of one text.
+fn text_result(text: &str) -> Raw {
+    raw(&json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
 /// An error as the model sees it: a result, so that it can do something about it.

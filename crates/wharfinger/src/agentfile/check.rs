@@ -29,7 +29,7 @@ pub struct Peek {
     pub servers: Vec<Value>,
 }
 
-/// Looks at a file: takes no lock, writes nothing. What a crash left to be recovered is not seen.
+/// Looks at a file: takes no lock that others wait for, writes nothing.
 pub fn peek(path: &Path, keys: &Keys) -> Result<Peek, Error> {
     let path = &resolve(path)?;
     let _opening = super::file::opening();

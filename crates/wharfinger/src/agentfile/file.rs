@@ -1,7 +1,5 @@
 //! An open file: made, opened, copied, closed.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,24 +7,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use serde_json::Value;
-use tempfile::NamedTempFile;
 
 use super::check::{self, Trust};
-use super::identity::Unlocked;
 use super::lock::OwnerLock;
 use super::meta::{READONLY, put_runtime_meta};
-use super::{Error, Keys, config, files, identity, schema};
-
-/// What a new agent's file begins with.
-#[derive(Clone, Debug, Default)]
-pub struct NewAgent {
-    /// Its name.
-    pub name: String,
-    /// Rows of `adf_meta` of our own, by names that do not begin with `adf_`. Agents cannot write them.
-    pub meta: Vec<(String, String)>,
-    /// What its configuration is to say; members it does not have get their defaults.
-    pub config: Value,
-}
+use super::unlocking::{self, Unlocked};
+use super::{Error, Keys, schema};
 
 /// An agent's file that is open here, and nowhere else.
 #[derive(Debug)]
@@ -47,48 +33,26 @@ pub(super) struct State {
     pub unlocked: Unlocked,
 }
 
-/// Held by whoever looks at a file without `SQLite`'s locks, so that nobody of this process opens it meanwhile: when a
-/// handle is closed, all locks of the process on that file are gone.
+/// Held by whoever looks at a file without `SQLite`'s locks, so that nobody of this process begins or ends to have it
+/// open meanwhile: when a handle is closed, all locks of the process on that file are gone.
 pub(super) fn opening() -> MutexGuard<'static, ()> {
     static OPENING: Mutex<()> = Mutex::new(());
     OPENING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl AgentFile {
-    /// Makes a new file (0600) and opens it. It appears whole or not at all, and never in place of another.
-    pub fn create(path: &Path, new: &NewAgent, keys: &Keys) -> Result<Self, Error> {
-        let folder = match path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        let name = path
-            .file_name()
-            .ok_or_else(|| Error::Refused("an agent's file needs a name".into()))?;
-        let path = &fs::canonicalize(folder)
-            .map_err(Error::io("make a file in", folder))?
-            .join(name);
-        let lock = OwnerLock::take(path)?;
-        if fs::symlink_metadata(path).is_ok() {
-            return Err(Error::Exists { path: path.clone() });
-        }
-        let made = temporary(path)?;
-        fill(made.path(), new, keys)?;
-        persist(made, path)?;
-        Self::open_locked(path, keys, lock)
-    }
-
     /// Opens a file for reading and writing. One that cannot be opened is left as it was, byte for byte.
     pub fn open(path: &Path, keys: &Keys) -> Result<Self, Error> {
         let path = &check::resolve(path)?;
         Self::open_locked(path, keys, OwnerLock::take(path)?)
     }
 
-    fn open_locked(path: &Path, keys: &Keys, lock: OwnerLock) -> Result<Self, Error> {
-        let _opening = opening();
+    pub(super) fn open_locked(path: &Path, keys: &Keys, lock: OwnerLock) -> Result<Self, Error> {
         let failed = Error::sqlite(path);
         let looking = check::reading(path)?;
         let look = check::look(&looking, path, Trust::Opened)?;
         let is_read_only = look.schema > schema::NEWEST;
+        let _opening = opening();
         let mut connection = if is_read_only {
             looking
         } else {
@@ -97,12 +61,12 @@ impl AgentFile {
             writing(path).map_err(&failed)?
         };
         let unlocked = if is_read_only {
-            identity::unlock(&connection, keys).map_err(&failed)?.0
+            unlocking::unlock(&connection, keys).map_err(&failed)?.0
         } else {
             let write = connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)
                 .map_err(&failed)?;
-            let unlocked = identity::open(&write, keys)
+            let unlocked = unlocking::open(&write, keys)
                 .and_then(|unlocked| {
                     protect(&write)?;
                     write.execute_batch(schema::PINS)?;
@@ -129,7 +93,8 @@ impl AgentFile {
         })
     }
 
-    /// Where it is.
+    /// Where it is. As long as it is open here, this process must not open it by other means, not even to read it:
+    /// whoever closes a file gives up the locks of the whole process on it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -157,6 +122,7 @@ impl AgentFile {
         let Some(connection) = state.connection.take() else {
             return Ok(());
         };
+        let _opening = opening();
         let marked = if self.is_read_only {
             Ok(())
         } else {
@@ -164,40 +130,6 @@ impl AgentFile {
         };
         connection.close().map_err(|(_, error)| failed(error))?;
         marked
-    }
-
-    /// Writes a copy (0600) that is closed in good order, never over another file.
-    pub fn export_to(&self, to: &Path) -> Result<(), Error> {
-        self.copy_to(to, |_| Ok(()))
-    }
-
-    /// Writes a copy with a change that is not in this one.
-    pub(super) fn copy_to(
-        &self,
-        to: &Path,
-        change: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-    ) -> Result<(), Error> {
-        if fs::symlink_metadata(to).is_ok() {
-            return Err(Error::Exists {
-                path: to.to_owned(),
-            });
-        }
-        let copy = temporary(to)?;
-        let mut into = Connection::open(copy.path()).map_err(Error::sqlite(to))?;
-        // Page by page, so that everything in it is where it was.
-        self.read(|from, _| {
-            rusqlite::backup::Backup::new(from, &mut into)?.run_to_completion(
-                1024,
-                Duration::ZERO,
-                None,
-            )
-        })?;
-        check::distrust(&into)
-            .and_then(|()| change(&into))
-            .and_then(|()| mark_closed(&into))
-            .and_then(|()| into.close().map_err(|(_, error)| error))
-            .map_err(Error::sqlite(to))?;
-        persist(copy, to)
     }
 
     /// Reads.
@@ -215,12 +147,7 @@ impl AgentFile {
         &self,
         write: impl FnOnce(&mut Change<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        if self.is_read_only {
-            return Err(E::from(Error::ReadOnly {
-                path: self.path.clone(),
-                found: self.schema,
-            }));
-        }
+        self.writable()?;
         let failed = Error::sqlite(&self.path);
         let mut state = self.state();
         let State {
@@ -246,6 +173,16 @@ impl AgentFile {
         transaction.commit().map_err(&failed)?;
         *unlocked = known;
         Ok(done)
+    }
+
+    pub(super) fn writable(&self) -> Result<(), Error> {
+        if !self.is_read_only {
+            return Ok(());
+        }
+        Err(Error::ReadOnly {
+            path: self.path.clone(),
+            found: self.schema,
+        })
     }
 
     /// Remembers keys, in memory only.
@@ -284,7 +221,7 @@ impl Drop for AgentFile {
 }
 
 /// A connection that writes.
-fn writing(path: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn writing(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     check::distrust(&connection)?;
@@ -330,64 +267,6 @@ pub(super) fn mark_closed(connection: &Connection) -> rusqlite::Result<()> {
         return Ok(());
     }
     put_runtime_meta(connection, "adf_clean_close", "1")
-}
-
-/// A file beside another, to be renamed to it.
-pub(super) fn temporary(path: &Path) -> Result<NamedTempFile, Error> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    tempfile::Builder::new()
-        .prefix(".agent-")
-        .suffix(".tmp")
-        .tempfile_in(folder)
-        .map_err(Error::io("write", path))
-}
-
-pub(super) fn persist(file: NamedTempFile, path: &Path) -> Result<(), Error> {
-    file.as_file()
-        .sync_all()
-        .map_err(Error::io("write", path))?;
-    file.persist_noclobber(path)
-        .map_err(|error| match error.error.kind() {
-            io::ErrorKind::AlreadyExists => Error::Exists {
-                path: path.to_owned(),
-            },
-            _ => Error::io("write", path)(error.error),
-        })?;
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    fs::File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(Error::io("write", path))
-}
-
-/// The tables of a new file and what they begin with.
-fn fill(path: &Path, new: &NewAgent, keys: &Keys) -> Result<(), Error> {
-    let config = config::complete(&new.name, &new.config)?;
-    let failed = Error::sqlite(path);
-    let mut connection = writing(path).map_err(&failed)?;
-    let write = connection.transaction().map_err(&failed)?;
-    write
-        .execute_batch(schema::TABLES)
-        .and_then(|()| write.execute_batch(schema::PINS))
-        .map_err(&failed)?;
-    for (key, value) in &new.meta {
-        super::meta::free(key)?;
-        put_runtime_meta(&write, key, value).map_err(&failed)?;
-    }
-    let rows = || -> rusqlite::Result<()> {
-        config::begin(&write, &config)?;
-        files::begin(&write)?;
-        identity::begin(&write, keys)
-    };
-    rows().map_err(&failed)?;
-    write.commit().map_err(&failed)?;
-    mark_closed(&connection).map_err(&failed)?;
-    connection.close().map_err(|(_, error)| failed(error))
 }
 
 /// Milliseconds since 1970.

@@ -294,3 +294,133 @@ pub(super) fn begin(connection: &Connection) -> rusqlite::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agentfile::tests::Made;
+
+    fn whole(text: &str) -> FileWrite {
+        FileWrite {
+            content: Writing::Whole(text.into()),
+            mime_type: None,
+            limit: 100,
+        }
+    }
+
+    #[test]
+    fn a210_a_new_agent_has_its_files() {
+        let made = Made::new();
+        let file = made.open();
+        let found: Vec<_> = file
+            .files()
+            .unwrap()
+            .into_iter()
+            .map(|info| (info.path, info.protection, info.is_authorized))
+            .collect();
+        let expect = ["README.md", "mind.md", "mind/log.md", "soul.md"]
+            .map(|path| (path.to_owned(), Protection::NoDelete, false));
+        assert_eq!(found, expect);
+        let refused = file.delete_file("soul.md").unwrap_err().to_string();
+        assert!(refused.contains("no_delete"), "{refused}");
+        file.write_file("soul.md", whole("new")).unwrap();
+        let read = file.read_file("soul.md", 100).unwrap().unwrap();
+        assert_eq!(read.content, b"new");
+        assert_eq!(read.info.protection, Protection::NoDelete);
+        assert_eq!(read.info.mime_type.as_deref(), Some("text/markdown"));
+    }
+
+    #[test]
+    fn a210_a_write_of_an_agent_takes_the_trust_away() {
+        let made = Made::new();
+        made.craft(
+            "INSERT INTO adf_files VALUES ('lib/a.ts', 'one', NULL, 3, 'none', 1, '', ''),
+                 ('fixed', 'one', NULL, 3, 'read_only', 1, '', '')",
+        );
+        let file = made.open();
+        let is_trusted = |path| file.read_file(path, 9).unwrap().unwrap().info.is_authorized;
+        assert!(is_trusted("lib/a.ts"));
+        file.write_file("lib/a.ts", whole("two")).unwrap();
+        assert!(!is_trusted("lib/a.ts"));
+        assert!(file.write_file("fixed", whole("two")).is_err());
+        assert!(file.delete_file("fixed").is_err());
+        assert!(is_trusted("fixed"));
+        assert!(file.protect_file("fixed", Protection::None).unwrap());
+        assert!(file.delete_file("fixed").unwrap());
+        assert!(!file.delete_file("fixed").unwrap());
+        assert!(!file.protect_file("fixed", Protection::None).unwrap());
+    }
+
+    #[test]
+    fn files_are_written_at_their_end_and_in_their_middle() {
+        let made = Made::new();
+        let file = made.open();
+        let write = |content| {
+            let write = FileWrite {
+                content,
+                mime_type: None,
+                limit: 12,
+            };
+            file.write_file("a.txt", write)
+                .map(|info| info.size)
+                .map_err(|error| error.to_string())
+        };
+        let edit = |old: &str, new: &str| Writing::Edit {
+            old: old.into(),
+            new: new.into(),
+        };
+        assert_eq!(write(Writing::Append(b"one ".to_vec())), Ok(4));
+        assert_eq!(write(Writing::Append(b"two one".to_vec())), Ok(11));
+        assert_eq!(write(edit("two", "2")), Ok(9));
+        for (content, reason) in [
+            (edit("one", "1"), "is 2 times"),
+            (edit("three", "3"), "is 0 times"),
+            (edit("", "3"), "is 0 times"),
+            (edit("2", "12345"), "12 is the limit"),
+            (Writing::Append(b"four".to_vec()), "12 is the limit"),
+            (Writing::Whole(vec![0; 13]), "12 is the limit"),
+        ] {
+            let refused = write(content).unwrap_err();
+            assert!(refused.contains(reason), "{refused}");
+        }
+        assert_eq!(
+            file.read_file("a.txt", 12).unwrap().unwrap().content,
+            b"one 2 one"
+        );
+        assert!(file.read_file("a.txt", 8).is_err());
+        assert_eq!(write(Writing::Whole(vec![0xff])), Ok(1));
+        assert!(write(edit("2", "3")).unwrap_err().contains("is not text"));
+    }
+
+    #[test]
+    fn paths_lead_nowhere_but_down() {
+        let made = Made::new();
+        made.craft(
+            "INSERT INTO adf_files VALUES ('../../etc/passwd', 'x', NULL, 1, 'none', 0, '', '')",
+        );
+        let file = made.open();
+        let long = "a".repeat(1025);
+        for path in [
+            "",
+            "/etc/passwd",
+            "../../etc/passwd",
+            "a/../b",
+            "a/./b",
+            "a//b",
+            "a/",
+            "..",
+            ".",
+            "a\\b",
+            "a\0b",
+            "a\nb",
+            &long,
+        ] {
+            assert!(file.write_file(path, whole("x")).is_err(), "{path:?}");
+            assert!(file.read_file(path, 100).is_err(), "{path:?}");
+            assert!(file.delete_file(path).is_err(), "{path:?}");
+        }
+        for path in ["a", "a/b.c", "..a/b..", "ä/日本 1", &long[..1024]] {
+            file.write_file(path, whole("x")).unwrap();
+        }
+    }
+}

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use sha2::Sha512;
 use zeroize::Zeroizing;
 
-use super::envelope::{self, Holder, Key};
+use super::envelope::{self, Key};
+use super::slots::Holder;
 use super::{Error, random};
 use crate::model::Secret;
 
@@ -226,7 +227,6 @@ fn parse(words: &str) -> Result<Mnemonic, String> {
         .map_err(|error| format!("the words are not right: {error}"))
 }
 
-#[cfg(unix)]
 fn warning(path: &Path) -> Result<Option<String>, Error> {
     use std::os::unix::fs::PermissionsExt;
     let found = fs::metadata(path).map_err(Error::io("read", path))?;

@@ -4,7 +4,8 @@ use rusqlite::params;
 
 use super::{AgentFile, Error};
 
-/// Rows that are kept; when there are a tenth more, the oldest go.
+/// Rows that are kept where the configuration does not say (`logging.max_rows`, `null` for all of them). When there
+/// are a tenth more, the oldest go.
 pub const LOGS: i64 = 5000;
 
 /// A line of the agent's log.
@@ -32,6 +33,10 @@ impl AgentFile {
         if rows.is_empty() {
             return Ok(());
         }
+        let bound = match self.config().pointer("/logging/max_rows") {
+            None => Some(LOGS),
+            Some(told) => told.as_i64().filter(|rows| *rows > 0),
+        };
         self.write(|write| {
             write.run(|db| {
                 for row in rows {
@@ -49,13 +54,16 @@ impl AgentFile {
                         row.created_at
                     ])?;
                 }
+                let Some(bound) = bound else {
+                    return Ok(());
+                };
                 let count: i64 = db
                     .prepare_cached("SELECT count(*) FROM adf_logs")?
                     .query_row([], |row| row.get(0))?;
-                if count > LOGS + LOGS / 10 {
+                if count > bound + bound / 10 {
                     db.execute(
                         "DELETE FROM adf_logs WHERE id <= (SELECT id FROM adf_logs ORDER BY id DESC LIMIT 1 OFFSET ?1)",
-                        [LOGS],
+                        [bound],
                     )?;
                 }
                 Ok(())
@@ -87,5 +95,57 @@ impl AgentFile {
             rows.reverse();
             Ok(rows)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::agentfile::tests::Made;
+
+    fn rows(from: i64, to: i64) -> Vec<LogRow> {
+        (from..to)
+            .map(|created_at| LogRow {
+                level: "info".into(),
+                message: "m".into(),
+                created_at,
+                ..LogRow::default()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_latest_lines_are_kept() {
+        let made = Made::new();
+        let file = made.open();
+        file.append_logs(&rows(0, LOGS)).unwrap();
+        file.append_logs(&rows(LOGS, LOGS + LOGS / 10)).unwrap();
+        assert_eq!(file.logs(10_000).unwrap().len(), 5500, "in batches");
+        file.append_logs(&rows(LOGS + LOGS / 10, LOGS + LOGS / 10 + 1))
+            .unwrap();
+        let kept = file.logs(10_000).unwrap();
+        assert_eq!(kept, rows(501, 5501));
+        assert_eq!(file.logs(2).unwrap(), rows(5499, 5501));
+    }
+
+    #[test]
+    fn the_file_may_say_how_many_lines_it_keeps() {
+        let made = Made::new();
+        let file = made.open();
+        let set = |max: serde_json::Value| {
+            file.edit_config(|config| {
+                config["logging"]["max_rows"] = max;
+                Ok::<_, ()>(())
+            })
+            .unwrap();
+        };
+        set(json!(null));
+        file.append_logs(&rows(0, 6000)).unwrap();
+        assert_eq!(file.logs(10_000).unwrap().len(), 6000);
+        set(json!(20));
+        file.append_logs(&rows(6000, 6001)).unwrap();
+        assert_eq!(file.logs(10_000).unwrap(), rows(5981, 6001));
     }
 }

@@ -25,6 +25,8 @@ pub struct PinRow {
     pub change: Option<String>,
     /// When, in milliseconds since 1970.
     pub changed_at: Option<i64>,
+    /// Whether it was on when its server ceased to list it.
+    pub on_before: Option<bool>,
 }
 
 impl PinRow {
@@ -62,7 +64,7 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<PinRow>> {
     }
     connection
         .prepare_cached(
-            "SELECT server, tool, exposed, listed_for, reviewed, current, change, changed_at
+            "SELECT server, tool, exposed, listed_for, reviewed, current, change, changed_at, on_before
              FROM wharfinger_pins ORDER BY server, tool",
         )?
         .query_map([], |row| {
@@ -75,6 +77,7 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<PinRow>> {
                 current: row.get(5)?,
                 change: row.get(6)?,
                 changed_at: row.get(7)?,
+                on_before: row.get(8)?,
             })
         })?
         .collect()
@@ -84,11 +87,11 @@ fn put(connection: &Connection, row: &PinRow) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO wharfinger_pins
-                 (server, tool, exposed, listed_for, reviewed, current, change, changed_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 (server, tool, exposed, listed_for, reviewed, current, change, changed_at, on_before)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              ON CONFLICT (server, tool) DO UPDATE SET exposed = excluded.exposed,
                  listed_for = excluded.listed_for, reviewed = excluded.reviewed, current = excluded.current,
-                 change = excluded.change, changed_at = excluded.changed_at",
+                 change = excluded.change, changed_at = excluded.changed_at, on_before = excluded.on_before",
         )?
         .execute(params![
             row.server,
@@ -98,7 +101,8 @@ fn put(connection: &Connection, row: &PinRow) -> rusqlite::Result<()> {
             row.reviewed,
             row.current,
             row.change,
-            row.changed_at
+            row.changed_at,
+            row.on_before
         ])?;
     Ok(())
 }

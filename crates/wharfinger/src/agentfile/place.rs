@@ -4,8 +4,9 @@ use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
 
 use super::check::{self, Trust};
-use super::file::{mark_closed, opening, persist, temporary};
+use super::file::{mark_closed, opening};
 use super::lock::OwnerLock;
+use super::making::{persist, temporary};
 use super::{AgentFile, Error, Keys};
 
 /// Makes a folder for our user alone, if it is not there.

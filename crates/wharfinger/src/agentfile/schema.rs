@@ -13,7 +13,7 @@ pub(super) const TABLES: &str = include_str!("schema.sql");
 /// Our own table: which definition of a tool was reviewed. Other programs leave it alone.
 pub(super) const PINS: &str = "CREATE TABLE IF NOT EXISTS wharfinger_pins (
     server TEXT NOT NULL, tool TEXT NOT NULL, exposed TEXT NOT NULL, listed_for TEXT NOT NULL,
-    reviewed TEXT, current TEXT, change TEXT, changed_at INTEGER, PRIMARY KEY (server, tool))";
+    reviewed TEXT, current TEXT, change TEXT, changed_at INTEGER, on_before INTEGER, PRIMARY KEY (server, tool))";
 
 /// A table and the columns of it that are read or written here.
 pub(super) struct Needed {
@@ -103,6 +103,7 @@ pub(super) const NEEDED: &[Needed] = &[
             "current",
             "change",
             "changed_at",
+            "on_before",
         ],
         required: false,
     },

@@ -274,3 +274,125 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<Task>> {
         approval_meta: row.get(11)?,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::agentfile::tests::Made;
+
+    #[test]
+    fn a224_a_task_is_kept_with_all_it_has() {
+        let made = Made::new();
+        let file = made.open();
+        let task = Task {
+            status: TaskStatus::PendingApproval,
+            origin: Some("hil:agent:1".into()),
+            requires_authorization: true,
+            executor_managed: true,
+            approval_meta: Some(r#"{"reason":"restricted"}"#.into()),
+            ..Task::new("mcp_git_push", r#"{"force":true}"#)
+        };
+        assert!(task.id.starts_with("task_") && task.id.len() == 17);
+        file.add_task(&task).unwrap();
+        assert!(file.add_task(&task).is_err(), "an id is used once");
+        file.close().unwrap();
+        let file = made.open();
+        assert_eq!(file.task(&task.id).unwrap(), Some(task.clone()));
+        assert_eq!(file.tasks(&[TaskStatus::PendingApproval]).unwrap(), [task]);
+        assert_eq!(file.tasks(&[TaskStatus::Pending]).unwrap(), []);
+        assert_eq!(file.tasks(&[]).unwrap(), []);
+        assert_eq!(file.task("task_other").unwrap(), None);
+    }
+
+    #[test]
+    fn a229_states_are_those_of_the_format() {
+        let names: Vec<&str> = TaskStatus::ALL.iter().map(|s| s.as_str()).collect();
+        let all = "pending pending_approval running completed failed denied cancelled";
+        assert_eq!(names.join(" "), all);
+        let made = Made::new();
+        made.craft(
+            "INSERT INTO adf_tasks (id, tool, status, created_at) VALUES ('a', 't', 'paused', 1)",
+        );
+        let file = made.open();
+        assert_eq!(file.task("a").unwrap(), None);
+        assert_eq!(file.tasks(&TaskStatus::ALL).unwrap(), []);
+    }
+
+    #[test]
+    fn p21_of_several_decisions_one_counts() {
+        let made = Made::new();
+        let file = Arc::new(made.open());
+        let one = Task::new("t", "{}");
+        let two = Task::new("t", "{}");
+        file.add_task(&one).unwrap();
+        file.add_task(&two).unwrap();
+        let threads: Vec<_> = (0..8)
+            .map(|n| {
+                let (file, id) = (Arc::clone(&file), one.id.clone());
+                std::thread::spawn(move || {
+                    let change = TaskChange {
+                        result: Some(n.to_string()),
+                        ..TaskChange::default()
+                    };
+                    let to = [TaskStatus::Denied, TaskStatus::Completed][n % 2];
+                    file.move_task(&id, &[TaskStatus::Pending], to, &change)
+                        .unwrap()
+                })
+            })
+            .collect();
+        let won: Vec<usize> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .enumerate()
+            .filter_map(|(n, won)| won.then_some(n))
+            .collect();
+        assert_eq!(won.len(), 1);
+        let done = file.task(&one.id).unwrap().unwrap();
+        assert_eq!(done.result, Some(won[0].to_string()));
+        assert!(done.completed_at.is_some() && done.status.is_terminal());
+        assert_eq!(
+            file.task(&two.id).unwrap(),
+            Some(two),
+            "the other is not touched"
+        );
+    }
+
+    #[test]
+    fn a231_nobody_knows_how_a_running_one_went() {
+        use TaskStatus::{Cancelled, Completed, Failed, Pending, PendingApproval, Running};
+        let made = Made::new();
+        let file = made.open();
+        for (id, status, executor_managed) in [
+            ("ran", Running, false),
+            ("wanted", PendingApproval, true),
+            ("unwanted", PendingApproval, true),
+            ("waits", PendingApproval, false),
+            ("noted", Pending, true),
+            ("done", Completed, true),
+        ] {
+            let task = Task {
+                id: id.into(),
+                status,
+                executor_managed,
+                ..Task::new("t", "{}")
+            };
+            file.add_task(&task).unwrap();
+        }
+        let changed = file.settle_tasks(|task| task.id == "wanted").unwrap();
+        let mut changed: Vec<_> = changed.iter().map(|t| (t.id.as_str(), t.status)).collect();
+        changed.sort_by_key(|(id, _)| *id);
+        assert_eq!(changed, [("ran", Failed), ("unwanted", Cancelled)]);
+        let status = |id: &str| file.task(id).unwrap().unwrap().status;
+        assert_eq!(status("ran"), Failed);
+        assert_eq!(status("unwanted"), Cancelled);
+        assert_eq!(status("wanted"), PendingApproval);
+        assert_eq!(status("waits"), PendingApproval);
+        assert_eq!(status("noted"), Pending);
+        assert_eq!(status("done"), Completed);
+        let told = file.task("ran").unwrap().unwrap().error.unwrap();
+        assert!(told.contains("is not known"), "{told}");
+        assert_eq!(file.settle_tasks(|_| true).unwrap(), []);
+    }
+}

@@ -445,10 +445,8 @@ async fn payloads_pass_through_unchanged() {
     let raw = session
         .call(
             wharfinger::ToolCall {
-                target: wharfinger::Target::Exposed("work"),
-                params: &params,
                 progress: false,
-                log_level: None,
+                ..wharfinger::ToolCall::new("work", &params)
             },
             |_| (),
         )

@@ -3,7 +3,7 @@
 use serde_json::json;
 use wharfinger::config::load;
 use wharfinger::journal::{Filter, Part, Row};
-use wharfinger::model::AgentName;
+use wharfinger::model::{AgentName, Profile};
 use wharfinger::wire::json::raw;
 use wharfinger::{Request, Target, ToolCall, Wharf};
 use wharfinger_testkit::{Home, poll_until};
@@ -138,7 +138,7 @@ async fn requests_changes_agents_and_lives_leave_rows() {
     assert_eq!(requests[0].preview.as_deref(), Some(r#"{"name":"p"}"#));
 
     yard.wharf
-        .add_agent(AgentName::new("bot").unwrap())
+        .add_agent(AgentName::new("bot").unwrap(), Profile::Chat)
         .await
         .unwrap();
     yard.wharf.remove_agent("bot").await.unwrap();

@@ -142,7 +142,10 @@ async fn a_server_of_session_scope_is_never_shared() {
 async fn v68_agents_have_their_own_processes_in_their_own_workspaces() {
     let yard = Yard::new(json!({ "s": fake(&[], json!({})) })).await;
     yard.wharf
-        .add_agent(wharfinger::model::AgentName::new("other").unwrap())
+        .add_agent(
+            wharfinger::model::AgentName::new("other").unwrap(),
+            wharfinger::model::Profile::Chat,
+        )
         .await
         .unwrap();
     let one = yard.session("one");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wharfinger::config::{File, Inputs, load};
 use wharfinger::launch::Owner;
 use wharfinger::model::{AgentName, Declared, SessionId};
-use wharfinger::{CallNote, Options, Refusal, Session, SessionOptions, Target, ToolCall, Wharf};
+use wharfinger::{CallNote, Options, Refusal, Session, SessionOptions, ToolCall, Wharf};
 use wharfinger_testkit::{Home, fake_server, poll_until, processes};
 
 /// An entry that runs the fake server with these modes, and `more` members.
@@ -85,6 +85,8 @@ impl Yard {
         let wharf = Wharf::open(Options {
             loaded,
             database: home.file("wharfinger.db"),
+            agents: home.file("agents"),
+            identity: home.path().to_owned(),
             workspaces: home.file("workspaces"),
             scratch: home.file("scratch"),
             environment,
@@ -166,12 +168,7 @@ pub(crate) async fn call_with(
 ) -> Result<Value, Refusal> {
     let params = json!({ "name": name, "arguments": arguments }).to_string();
     let params = RawValue::from_string(params).unwrap();
-    let call = ToolCall {
-        target: Target::Exposed(name),
-        params: &params,
-        progress: true,
-        log_level: None,
-    };
+    let call = ToolCall::new(name, &params);
     let result = session.call(call, notes).await?;
     Ok(serde_json::from_str(result.get()).unwrap())
 }
