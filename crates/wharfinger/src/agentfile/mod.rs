@@ -39,5 +39,5 @@ pub use keys::Keys;
 pub use logs::{LOGS, LogRow};
 pub use making::NewAgent;
 pub use pins::PinRow;
-pub use secrets::{SecretBytes, SetBy};
+pub use secrets::{SecretBytes, SetBy, reveal};
 pub use tasks::{Task, TaskChange, TaskStatus, task_id};
