@@ -45,6 +45,7 @@ const PYPI: &[(&str, &[&str])] = &[
     ),
     ("mcp", &["mcp==2.3.0"]),
     ("fastmcp", &["fastmcp==4.2.3"]),
+    ("cryptography", &["cryptography==50.0.2"]),
 ];
 
 /// Commands whose own download caches must be warm, so that a test's time is its own.

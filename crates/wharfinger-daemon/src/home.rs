@@ -71,6 +71,10 @@ impl Home {
         self.0.join("wharfinger.db")
     }
 
+    pub(crate) fn agents(&self) -> PathBuf {
+        self.0.join("agents")
+    }
+
     pub(crate) fn workspaces(&self) -> PathBuf {
         self.0.join("workspaces")
     }

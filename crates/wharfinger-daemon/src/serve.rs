@@ -135,6 +135,8 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let wharf = Wharf::open(wharfinger::Options {
         loaded,
         database: home.database(),
+        agents: home.agents(),
+        identity: home.path().to_owned(),
         workspaces: home.workspaces(),
         scratch: home.scratch(),
         environment,

@@ -35,3 +35,21 @@ pub fn present(path: PathBuf) -> Option<PathBuf> {
     eprintln!("left out: {notice}");
     None
 }
+
+/// Node: that of the set-up, which is newer than many machines', or the machine's own.
+#[track_caller]
+pub fn node() -> Option<PathBuf> {
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(cache().join("npm/node/node_modules/.bin"))
+        .chain(std::env::split_paths(&own));
+    let found = folders
+        .map(|folder| folder.join("node"))
+        .find(|candidate| candidate.is_file());
+    present(found.unwrap_or_else(|| PathBuf::from("node")))
+}
+
+/// The Python of a group of `PyPI` packages.
+#[track_caller]
+pub fn python(group: &str) -> Option<PathBuf> {
+    present(cache().join("venv").join(group).join("bin/python"))
+}

@@ -105,6 +105,7 @@ mod subscriptions;
 mod target;
 mod tasks;
 mod tell;
+mod tools;
 pub mod vault;
 mod waiting;
 mod wharf;
@@ -119,6 +120,7 @@ pub use report::{Details, Report, ToolReport};
 pub use request::Request;
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
+pub use tools::{AgentSettings, AgentTool, Definitions, ServerSettings, Switches, Which};
 pub use wharf::{OpenError, Options, Wharf};
 /// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results
 /// and answers are told.

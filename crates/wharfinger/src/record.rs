@@ -242,7 +242,9 @@ impl<'a> Recording<'a> {
             return;
         }
         let (outcome, text) = match reply {
-            Ok(result) if self.kind != Kind::Request && says_error(result) => (Outcome::Error, None),
+            Ok(result) if self.kind != Kind::Request && says_error(result) => {
+                (Outcome::Error, None)
+            }
             Ok(_) => (Outcome::Ok, None),
             Err(refusal) => (outcome(refusal), Some(refusal.to_string())),
         };
@@ -352,9 +354,7 @@ fn outcome(refusal: &Refusal) -> Outcome {
             CallError::Exited { .. }
             | CallError::Lost { .. }
             | CallError::Stopped { .. }
-            | CallError::TimedOut { .. } => {
-                Outcome::Unknown
-            }
+            | CallError::TimedOut { .. } => Outcome::Unknown,
         },
     }
 }

@@ -208,10 +208,10 @@ fn may_write(daemon: &Daemon, name: &str, replace: bool) -> Result<(), ApiError>
             "there is a server `{name}` already ({place})"
         ))
         .with_hint("give it another name, or add it with `--replace`")),
-        Some((Source::Host | Source::Preset | Source::Run, place)) => Err(ApiError::conflict(
-            format!("`{name}` is defined by {place}, which comes first"),
-        )
-        .with_hint("give it another name, or change it there")),
+        Some((Source::Host | Source::Preset | Source::Run | Source::Agent, place)) => Err(
+            ApiError::conflict(format!("`{name}` is defined by {place}, which comes first"))
+                .with_hint("give it another name, or change it there"),
+        ),
     }
 }
 

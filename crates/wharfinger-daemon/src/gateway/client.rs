@@ -14,6 +14,7 @@ use wharfinger_wire::era::Version;
 use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, INVALID_REQUEST, Id};
 
 use super::ask::Questions;
+use super::patience;
 
 /// A client, from its first request to its goodbye.
 pub(super) struct Client {
@@ -21,6 +22,8 @@ pub(super) struct Client {
     pub(super) version: Version,
     /// Would drop a whole list for a schema it does not know.
     portable: bool,
+    /// How long a call of it may wait for a person.
+    pub(super) patience: Duration,
     /// The list of tools it was sent last, to see whether it changed since.
     seen: Mutex<Option<Arc<RawValue>>>,
     /// Other lists it was sent last, by kind.
@@ -37,10 +40,12 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(session: Session, version: Version, name: &str) -> Self {
+        let unknown = session.wharf().limits().approval_patience;
         Self {
             session,
             version,
             portable: needs_portable(name),
+            patience: patience::of_client(name, unknown),
             seen: Mutex::default(),
             others: Mutex::default(),
             questions: Questions::default(),

@@ -12,6 +12,7 @@ mod listen;
 mod offered;
 mod out;
 mod park;
+mod patience;
 mod post;
 mod pump;
 mod reply;

@@ -2,13 +2,15 @@
 //! it in their own way.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use wharfinger::approvals::ApprovalId;
 use wharfinger::servers::allowed;
-use wharfinger::{CallNote, Refusal, Request, Session, Target, ToolCall};
+use wharfinger::{CallNote, Refusal, Request, Session, ToolCall};
 use wharfinger_wire::era::{mentions_stateless, to_handshake_result, to_stateless_result};
 use wharfinger_wire::json::{Object, Raw, empty_object, raw};
 use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR, INVALID_PARAMS};
@@ -28,20 +30,13 @@ impl Question<'_> {
         for _ in 0..ROUNDS {
             let over = CancellationToken::new();
             let ended = over.clone().drop_guard();
-            let session = self.client.session();
-            let reply = send(
-                session,
-                self.method,
-                &params,
-                self.meta,
-                |note| match note {
-                    CallNote::Asked(asked) => {
-                        let out = self.out.clone();
-                        self.client.pass(self.daemon, asked, out, over.clone());
-                    }
-                    note => self.tell(note),
-                },
-            )
+            let reply = send(&self.sending(), &params, |note| match note {
+                CallNote::Asked(asked) => {
+                    let out = self.out.clone();
+                    self.client.pass(self.daemon, asked, out, over.clone());
+                }
+                note => self.tell(note),
+            })
             .await;
             drop(ended);
             let result = self.told(reply)?;
@@ -131,6 +126,10 @@ impl Question<'_> {
                 None => self.begin(own.as_deref().unwrap_or(params), &bound).await,
             };
             let result = match reply {
+                // It comes back by itself, and its call goes on where this one was.
+                Followed::Over(Err(Refusal::Waiting { approval, .. })) => {
+                    return Ok(self.comes_back(&approval, &bound));
+                }
                 Followed::Over(reply) => self.told(reply)?,
                 Followed::Asks(question) => return Ok(question),
             };
@@ -146,6 +145,13 @@ impl Question<'_> {
         Err(ErrorObject::new(INTERNAL_ERROR, text))
     }
 
+    /// The result that tells a client to make its call again, since it waits for a person.
+    fn comes_back(&self, approval: &ApprovalId, bound: &str) -> Raw {
+        let kept = raw(&json!({ "approval": approval }));
+        let sealed = self.daemon.gateway.seal.seal(bound, kept.get());
+        raw(&json!({ "resultType": "input_required", "requestState": sealed }))
+    }
+
     /// Sends a request to its server. Where the client can be asked something, it runs on its own.
     async fn begin(&self, params: &RawValue, bound: &str) -> Followed {
         let session = self.client.session();
@@ -154,7 +160,16 @@ impl Question<'_> {
             return self.follow(self.start(params), bound).await;
         }
         let told = |note| self.tell(note);
-        Followed::Over(send(session, self.method, params, self.meta, told).await)
+        Followed::Over(send(&self.sending(), params, told).await)
+    }
+
+    fn sending(&self) -> Sending<'_> {
+        Sending {
+            session: self.client.session(),
+            method: self.method,
+            meta: self.meta,
+            patience: self.client.patience,
+        }
     }
 
     /// Whose a request is and what it asks for: only who asks for the same again gets what was kept for it.
@@ -178,11 +193,17 @@ impl Question<'_> {
         let (leave, left) = oneshot::channel();
         let running = CancellationToken::new();
         let ended = running.clone();
-        let session = self.client.session().clone();
+        let (session, patience) = (self.client.session().clone(), self.client.patience);
         let (method, params, meta) = (self.method.to_owned(), params.to_owned(), self.meta.clone());
         self.daemon.tasks.spawn(async move {
             let note = |note| happened.note(note);
-            let calling = send(&session, &method, &params, &meta, note);
+            let sending = Sending {
+                session: &session,
+                method: &method,
+                meta: &meta,
+                patience,
+            };
+            let calling = send(&sending, &params, note);
             match running.run_until_cancelled(calling).await {
                 Some(reply) => happened.over(reply),
                 // Cancelled by now.
@@ -296,14 +317,26 @@ fn is_input(method: &str) -> bool {
     )
 }
 
+/// Whose request, and how it is made.
+struct Sending<'a> {
+    session: &'a Session,
+    method: &'a str,
+    meta: &'a RequestMeta,
+    patience: Duration,
+}
+
 /// One request to a server.
 async fn send(
-    session: &Session,
-    method: &str,
+    sending: &Sending<'_>,
     params: &RawValue,
-    meta: &RequestMeta,
     notes: impl FnMut(CallNote) + Send,
 ) -> Result<Raw, Refusal> {
+    let Sending {
+        session,
+        method,
+        meta,
+        patience,
+    } = *sending;
     let progress = meta.progress_token.is_some();
     // A client of the handshake era says it once or never; it hears of what matters even so.
     let log_level = meta.log_level.as_deref().or_else(|| {
@@ -326,10 +359,10 @@ async fn send(
         session.tools().await;
     }
     let call = ToolCall {
-        target: Target::Exposed(&name),
-        params,
         progress,
         log_level,
+        patience: Some(patience),
+        ..ToolCall::new(&name, params)
     };
     session.call(call, notes).await
 }

@@ -25,7 +25,8 @@ impl AgentFile {
         self.config.load_full()
     }
 
-    /// Edits the configuration. What is edited is what the file has now, and only what changed is written.
+    /// Edits the configuration. What is edited is what the file has now, and it is written only if it changed. The
+    /// edit must not use the file itself, which waits for it.
     pub fn edit_config<T, E>(
         &self,
         edit: impl FnOnce(&mut Value) -> Result<T, E>,
@@ -33,7 +34,7 @@ impl AgentFile {
         self.change(|_| Ok(vec![]), |draft| edit(&mut draft.config))
     }
 
-    /// Edits the configuration and the pins in one transaction.
+    /// Edits the configuration and the pins in one transaction; see [`Self::edit_config`].
     pub fn edit<T, E>(
         &self,
         edit: impl FnOnce(&mut Draft) -> Result<T, E>,
@@ -58,15 +59,12 @@ impl AgentFile {
             };
             let before = draft.clone();
             let done = edit(&mut draft).map_err(EditError::Refused)?;
+            write.run(|db| pins::put_differences(db, &before.pins, &draft.pins))?;
             if draft.config != before.config {
                 put(write, &draft.config)?;
+                write.config = Some(draft.config);
             }
-            write.run(|db| pins::put_differences(db, &before.pins, &draft.pins))?;
-            Ok((done, draft.config))
-        })
-        .map(|(done, config)| {
-            self.config.store(Arc::new(config));
-            done
+            Ok(done)
         })
     }
 }
@@ -168,7 +166,9 @@ pub(super) fn complete(name: &str, told: &Value) -> Result<Value, Error> {
     });
     if let Some(config) = config.as_object_mut() {
         merge(config, told);
-        config.insert("name".into(), json!(name));
+        if !name.is_empty() {
+            config.insert("name".into(), json!(name));
+        }
     }
     Ok(config)
 }

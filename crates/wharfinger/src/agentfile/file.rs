@@ -21,7 +21,7 @@ pub struct AgentFile {
     schema: i64,
     is_read_only: bool,
     pub(super) config: ArcSwap<Value>,
-    pub(super) keys: Keys,
+    keys: Keys,
     state: Mutex<State>,
     // The last: let go when the database is closed.
     _lock: OwnerLock,
@@ -162,16 +162,22 @@ impl AgentFile {
             unlocked: unlocked.clone(),
             path: &self.path,
             keys: &self.keys,
+            config: None,
             transaction,
         };
         let done = write(&mut writing)?;
         let Change {
             transaction,
             unlocked: known,
+            config,
             ..
         } = writing;
         transaction.commit().map_err(&failed)?;
         *unlocked = known;
+        // Before the next edit can be made, so that the last one is what is seen.
+        if let Some(config) = config {
+            self.config.store(Arc::new(config));
+        }
         Ok(done)
     }
 
@@ -199,6 +205,8 @@ impl AgentFile {
 pub(super) struct Change<'a> {
     pub transaction: Transaction<'a>,
     pub unlocked: Unlocked,
+    /// The configuration, if it is a new one.
+    pub config: Option<Value>,
     pub path: &'a Path,
     pub keys: &'a Keys,
 }
@@ -228,6 +236,8 @@ pub(super) fn writing(path: &Path) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    // What was removed is gone: secrets of older files were plain.
+    connection.pragma_update(None, "secure_delete", true)?;
     Ok(connection)
 }
 
@@ -237,7 +247,8 @@ fn alone(path: &Path) -> Result<(), Error> {
     let try_it = || {
         let connection = Connection::open_with_flags(path, flags)?;
         check::distrust(&connection)?;
-        connection.busy_timeout(Duration::ZERO)?;
+        // Long enough for somebody who only looks.
+        connection.busy_timeout(Duration::from_millis(250))?;
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.execute_batch("BEGIN EXCLUSIVE; ROLLBACK")
     };

@@ -41,5 +41,5 @@ pub use logs::{LOGS, LogRow};
 pub use making::NewAgent;
 pub use pins::PinRow;
 pub use place::{copy, delete, private_folder};
-pub use secrets::{SecretBytes, SetBy};
+pub use secrets::{SecretBytes, SetBy, reveal};
 pub use tasks::{Task, TaskChange, TaskStatus, task_id};

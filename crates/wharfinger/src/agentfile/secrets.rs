@@ -19,6 +19,11 @@ use crate::model::Secret;
 /// A secret's bytes, wiped when they go.
 pub type SecretBytes = Secret<Zeroizing<Vec<u8>>>;
 
+/// What a secret hides: for doors that show owners their own words, or hand code what it may read.
+pub fn reveal<T>(secret: &Secret<T>) -> &T {
+    secret.open()
+}
+
 /// Who sets a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
@@ -378,6 +383,9 @@ mod tests {
         let file = made.open();
         assert_eq!(text(file.secret("mcp:a:K")).unwrap(), "sealed now");
         drop(file);
+        let bytes = std::fs::read(&made.path).unwrap();
+        let left = bytes.windows(10).any(|window| window == b"plain once");
+        assert!(!left, "nor what it was before");
         let plain: i64 = made.ask(
             "SELECT count(*) FROM adf_identity WHERE encryption_algo = 'plain' AND purpose NOT LIKE 'crypto:%'",
         );

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_of_another_version_is_none() {
+    fn a214_a_descriptor_of_another_version_is_none() {
         for text in ["", "[]", r#"{"v": 2, "slots": []}"#, r#"{"v": 1}"#] {
             assert_eq!(Descriptor::read(text.as_bytes()), None, "{text}");
         }

@@ -176,7 +176,7 @@ impl AgentFile {
         })
     }
 
-    /// Those in any of some states, the oldest first.
+    /// Those in any of some states, the oldest first. Of more than ten thousand, the newest.
     pub fn tasks(&self, states: &[TaskStatus]) -> Result<Vec<Task>, Error> {
         self.read(|db, _| find(db, states))
     }
@@ -219,7 +219,8 @@ impl AgentFile {
 fn find(connection: &Connection, states: &[TaskStatus]) -> rusqlite::Result<Vec<Task>> {
     let marks = vec!["?"; states.len()].join(", ");
     let query = format!(
-        "SELECT {COLUMNS} FROM adf_tasks WHERE status IN ({marks}) ORDER BY created_at, id"
+        "SELECT * FROM (SELECT {COLUMNS} FROM adf_tasks WHERE status IN ({marks})
+         ORDER BY created_at DESC, id DESC LIMIT 10000) ORDER BY created_at, id"
     );
     connection
         .prepare_cached(&query)?

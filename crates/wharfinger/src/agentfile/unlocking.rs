@@ -108,10 +108,7 @@ impl AgentFile {
                 let is_shared = found.has("owner") || found.has("runtime");
                 if *envelope == Envelope::Credentials && is_shared {
                     let mut found = found.clone();
-                    for (holder, pair) in write.keys.holders() {
-                        let public = pair.public();
-                        found.push(slots::key_slot(key, *envelope, holder, &pair.did, &public));
-                    }
+                    adopt(&mut found, *envelope, key, write.keys);
                     found.remove_passwords();
                     write.run(|db| put_plain(db, envelope.purpose(), found.text().as_bytes()))?;
                 }
@@ -126,13 +123,16 @@ impl AgentFile {
         self.write(|write| write.run(|db| push_slot(db, slot)))
     }
 
-    /// Takes all passwords away.
+    /// Takes all passwords away. If a password was the only way in, its owner and this machine open it from now on.
     pub fn remove_passwords(&self) -> Result<(), Error> {
         self.write(|write| {
-            credentials(write, "passwords")?;
+            let key = credentials(write, "credentials")?;
             write.run(|db| {
                 if let Some(mut found) = descriptor(db, Envelope::Credentials)? {
                     found.remove_passwords();
+                    if !found.has("owner") && !found.has("runtime") {
+                        adopt(&mut found, Envelope::Credentials, &key, write.keys);
+                    }
                     let purpose = Envelope::Credentials.purpose();
                     put_plain(db, purpose, found.text().as_bytes())?;
                 }
@@ -155,6 +155,14 @@ impl AgentFile {
         let unlocked = self.read(|_, unlocked| Ok(unlocked.clone()))?;
         let key = unlocked.key(Envelope::Credentials, "credentials")?;
         Ok(slots::password_slot(&key, password.open(), Scrypt::USUAL))
+    }
+}
+
+/// Gives the owner and this machine a slot.
+fn adopt(found: &mut Descriptor, envelope: Envelope, key: &Key, keys: &Keys) {
+    for (holder, pair) in keys.holders() {
+        let slot = slots::key_slot(key, envelope, holder, &pair.did, &pair.public());
+        found.push(slot);
     }
 }
 
@@ -340,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a217_a_shared_copy_opens_with_its_password_and_is_then_ones_own() {
+    fn a203_a217_a_shared_copy_opens_with_its_password_and_is_then_ones_own() {
         let made = with_key();
         let file = made.open();
         let to = made.dir.path().join("shared.adf");
@@ -396,6 +404,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_only_a_password_opens_stays_so_until_that_is_taken_away() {
+        let made = with_key();
+        let file = made.open();
+        file.add_password(&secret("p")).unwrap();
+        file.close().unwrap();
+        made.craft(
+            "UPDATE adf_identity SET value = json_remove(CAST(value AS TEXT), '$.slots[0]', '$.slots[0]')
+             WHERE purpose = 'crypto:envelope:credentials'",
+        );
+        assert_eq!(made.ask::<String>(SLOTS), "password");
+        let file = made.open();
+        assert!(file.unlock(&secret("p")).unwrap());
+        file.close().unwrap();
+        let file = made.open();
+        assert_eq!(states(&file)[1], EnvelopeState::Locked);
+        file.unlock(&secret("p")).unwrap();
+        file.remove_passwords().unwrap();
+        file.close().unwrap();
+        assert_eq!(key(&made.open()).unwrap().unwrap(), b"value");
+    }
+
+    #[test]
     fn a217_a_slot_that_asks_for_too_much_is_an_error_at_once() {
         let made = with_key();
         made.craft(
@@ -438,6 +468,16 @@ mod tests {
         drop(file);
         let row = "SELECT encryption_algo || ' ' || coalesce(salt, 'none') FROM adf_identity WHERE purpose = 'key'";
         assert_eq!(made.ask::<String>(row), "env:credentials none");
+    }
+
+    #[test]
+    fn p28_opening_unlocks_wherever_the_file_is() {
+        let made = with_key();
+        let path = made.dir.path().join("renamed.adf");
+        std::fs::rename(&made.path, &path).unwrap();
+        let file = AgentFile::open(&path, &made.keys).unwrap();
+        assert_eq!(states(&file), [EnvelopeState::Unlocked; 2]);
+        assert_eq!(key(&file).unwrap().unwrap(), b"value");
     }
 
     #[test]

@@ -456,9 +456,9 @@ fn what_other_programs_write_works_as_it_is() {
 #[test]
 fn every_setting_of_the_daemon_is_read_and_shown() {
     let host = r#"{"daemon": {"listen": "localhost:0", "allowedHosts": ["a"], "secretVariables": ["B_*"],
-        "passVariables": ["C"], "journalRows": 15, "maxLineBytes": 1, "maxBodyBytes": 2, "maxListPages": 3, "maxTools": 4,
+        "passVariables": ["C"], "hostAccess": true, "hostApproved": ["d=npm:d"], "journalRows": 15, "maxLineBytes": 1, "maxBodyBytes": 2, "maxListPages": 3, "maxTools": 4,
         "stderrLines": 5, "stderrLineBytes": 6, "maxQueuedCalls": 7, "maxSessionRequests": 8, "maxSessions": 9,
-        "listWaitSeconds": 0.5, "inputWaitSeconds": 10, "sessionIdleSeconds": 11, "exitWaitSeconds": 12, "termWaitSeconds": 13, "probeWaitSeconds": 14}}"#;
+        "listWaitSeconds": 0.5, "inputWaitSeconds": 10, "approvalSeconds": 16, "approvalPatienceSeconds": 17, "sessionIdleSeconds": 11, "exitWaitSeconds": 12, "termWaitSeconds": 13, "probeWaitSeconds": 14}}"#;
     let loaded = load(&inputs(host, "", &[]));
     assert_eq!(problems(&loaded), Vec::<String>::new());
     let shown: Vec<String> = SETTINGS
@@ -470,6 +470,8 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
         "[\"a\"]",
         "[\"B_*\"]",
         "[\"C\"]",
+        "true",
+        "[\"d=npm:d\"]",
         "15",
         "1",
         "2",
@@ -482,6 +484,8 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
         "9",
         "0.5",
         "10",
+        "16",
+        "17",
         "11",
         "12",
         "13",

@@ -8,6 +8,7 @@
     reason = "a test waits for what it spawns, and runs real programs"
 )]
 
+mod agentfile;
 mod calls;
 mod discovery;
 mod environment;

@@ -194,6 +194,23 @@ fn what_a_crash_left_counts_and_a_refusal_leaves_it() {
     assert_eq!(open.meta("late").unwrap().unwrap(), "here");
     open.close().unwrap();
     assert_eq!(made.names(), ["agent.adf", "crashed.adf"]);
+    // And what says that it is too old.
+    let db = Connection::open(&made.path).unwrap();
+    db.execute_batch("UPDATE adf_meta SET value = '27' WHERE key = 'adf_schema_version'")
+        .unwrap();
+    for (from, to) in [(&made.path, &crashed), (&log(&made.path), &log(&crashed))] {
+        fs::copy(from, to).unwrap();
+    }
+    let read = || {
+        (
+            fs::read(&crashed).unwrap(),
+            fs::read(log(&crashed)).unwrap(),
+        )
+    };
+    let before = read();
+    let refused = AgentFile::open(&crashed, &made.keys).unwrap_err();
+    assert!(matches!(refused, Error::Older { found: 27, .. }));
+    assert_eq!(read(), before);
 }
 
 #[test]

@@ -373,6 +373,13 @@ fn configuration_and_pins_change_together() {
 }
 
 #[test]
+fn a_file_may_be_used_from_anywhere() {
+    fn check<T: Send + Sync>() {}
+    check::<AgentFile>();
+    check::<Keys>();
+}
+
+#[test]
 fn nothing_is_made_over_a_file_that_is_there() {
     let made = Made::new();
     let before = fs::read(&made.path).unwrap();
