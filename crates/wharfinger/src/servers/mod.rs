@@ -58,6 +58,12 @@ pub struct Context {
 }
 
 impl Context {
+    /// Why a start that was broken off was that.
+    fn stopped(&self) -> StartError {
+        let halted = self.gate.halted();
+        halted.map_or(StartError::Stopped, StartError::Halted)
+    }
+
     fn grace(&self) -> Grace {
         self.gate.grace(Grace {
             exit: self.limits.exit_wait,

@@ -470,7 +470,7 @@ impl Server {
         self.given_up = None;
         match std::mem::replace(&mut self.phase, Phase::Down) {
             Phase::Down => {}
-            Phase::Pausing(..) => self.answer(&Err(self.stopped())),
+            Phase::Pausing(..) => self.answer(&Err(self.context.stopped())),
             Phase::Starting(starting, cancel) => {
                 cancel.cancel();
                 if let Ok(mut started) = starting.await {
@@ -478,7 +478,7 @@ impl Server {
                     let exit = self.context.grace().exit;
                     end(&self.context, &mut started.process, exit).await;
                 }
-                self.answer(&Err(self.stopped()));
+                self.answer(&Err(self.context.stopped()));
             }
             Phase::Up(mut up) => {
                 up.started.live.activity.stop();
@@ -500,11 +500,6 @@ impl Server {
             }
         }
         self.publish(state);
-    }
-
-    fn stopped(&self) -> StartError {
-        let halted = self.context.gate.halted();
-        halted.map_or(StartError::Stopped, StartError::Halted)
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod calls;
 mod discovery;
+mod emergency;
 mod environment;
 mod examples;
 mod lifecycle;
@@ -17,7 +18,10 @@ mod protocol;
 mod reference;
 mod reports;
 mod requirements;
+mod rig;
 mod sessions;
 mod stopping;
 mod structure;
+mod supervised;
+mod watched;
 mod yard;
