@@ -24,8 +24,11 @@ pub struct Pin {
     pub current: Option<String>,
     /// What became other since the review; `None` where nothing did, or it was dismissed.
     pub change: Option<Difference>,
-    /// When that was seen, in milliseconds since 1970.
+    /// When it last became other, in milliseconds since 1970.
     pub changed_at: Option<i64>,
+    /// Whether it was on and visible when its server ceased to list it: only then may it be on when it is listed again.
+    /// `None` while it is listed.
+    pub on_before: Option<bool>,
 }
 
 impl Pin {
@@ -141,14 +144,20 @@ pub struct Suspicion {
     pub found: String,
 }
 
-impl fmt::Display for Suspicion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.kind {
+impl Suspicion {
+    /// What is wrong, in words that follow its path.
+    pub fn what(&self) -> &'static str {
+        match self.kind {
             SuspicionKind::Hidden => "holds what cannot be seen",
             SuspicionKind::Orders => "gives the model orders",
             SuspicionKind::Imitates => "may be taken for another server's tool",
             SuspicionKind::Unreadable => "cannot be looked through",
-        };
-        write!(f, "{} {what}: {}", self.path, self.found)
+        }
+    }
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.path, self.what(), self.found)
     }
 }

@@ -1,7 +1,13 @@
 //! A listing against what an agent declares and trusts (A148–A156, A163).
 
-use serde_json::Value;
+mod work;
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use self::work::Work;
 use super::listing::Tool;
 use super::suspicion::Others;
 use crate::model::{Class, Declaration, Difference, Pin, ServerName, Suspicion, ToolName};
@@ -101,23 +107,40 @@ pub enum What {
     Accepted(Difference),
     /// It is not listed any more: it is off.
     Removed,
-    /// It is listed again as it was, and stays off until somebody reviews it.
+    /// It is listed again as it was reviewed; on if it was on, unless it is locked.
     Returned,
     /// Its declaration was made by hand; what is listed is now what was reviewed.
     Filled,
 }
 
-/// Compares a listing with what was known of its server's tools.
+/// Compares a listing with what was known of its server's tools. The same listing once more changes nothing.
+///
+/// - A tool that is not known is on and visible, and restricted as the rules say. If its definition is suspicious, it is
+///   off, hidden and restricted, and nothing of it counts as reviewed.
+/// - A tool whose definition is not the reviewed one, or whose row has the hash of another one, is off, hidden and
+///   restricted until it is reviewed. Every part of the definition counts, also those that the hash leaves out. Only what
+///   the rules accept is taken over, never for a locked row and never while a review is due; flags stay as they are then.
+/// - A definition that is again the reviewed one switches nothing on by itself. There is no difference to show.
+/// - A tool that is gone is off and hidden. If it comes back as it was reviewed, it is on again if it was on before, and at
+///   least as restricted. If its row is gone, it is always restricted.
+/// - Where a row has no hash and nothing is pinned, its owner wrote it: the definition counts as reviewed.
+/// - Of tools that are listed twice under one name the first counts.
 pub fn reconcile(listed: &Listed<'_>, before: &Before, rules: &Rules, others: &Others) -> After {
-    let _ = (listed, rules, others);
-    After {
-        declarations: before.declarations.clone(),
-        pins: before.pins.clone(),
-        outcomes: vec![],
+    let mut work = Work::new(listed, before, rules, others);
+    let mut seen = HashSet::new();
+    for (tool, exposed) in listed.tools.iter().zip(listed.names) {
+        if seen.insert(tool.name.as_str()) {
+            work.tool(tool, exposed);
+        }
     }
-}
-
-/// What an entry's `available_tools` keeps of a listing (A156): what each tool is, readable without its server (A159).
-pub fn available_tools(tools: &[Tool]) -> Value {
-    Value::Array(tools.iter().map(|_| Value::Null).collect())
+    if listed.complete {
+        for index in 0..before.pins.len() {
+            let pin = &before.pins[index];
+            let is_of_listing = pin.server == *listed.server && pin.listed_for == listed.listed_for;
+            if is_of_listing && !seen.contains(pin.tool.as_str()) {
+                work.gone(index);
+            }
+        }
+    }
+    work.after
 }
