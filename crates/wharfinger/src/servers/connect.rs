@@ -21,6 +21,7 @@ use wharfinger_wire::json::{Object, Raw, raw_from};
 use super::activity::Activity;
 use super::asked::Questions;
 use super::relay::Relay;
+use super::state::Lost;
 use super::stderr::{Lines, drain};
 use super::{Audience, Context, Note, Pass, Prepared, Spec, StartError};
 use crate::launch::{self, Grace, Plan, Process};
@@ -42,17 +43,6 @@ pub(super) struct Live {
     pub(super) pid: u32,
     /// How it ended unasked, before anybody is told; only where it is supervised.
     pub(super) lost: OnceLock<Arc<Lost>>,
-}
-
-/// An unasked end of a server that is started again by itself.
-#[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) exit: Exit,
-    pub(super) stderr: Vec<String>,
-    /// What happens next.
-    pub(super) next: String,
-    /// Some call was told.
-    pub(super) told: AtomicBool,
 }
 
 /// A server that is ready, and what only its owner holds.
