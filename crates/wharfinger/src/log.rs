@@ -342,4 +342,59 @@ mod tests {
         check(&format!("no JSON {secret}"), "no JSON [REDACTED]");
         check(&"ü".repeat(201), &format!("{}…", "ü".repeat(200)));
     }
+
+    #[tokio::test]
+    async fn a189_what_became_of_a_server_and_its_calls_is_logged_for_its_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let loaded = crate::config::load(&crate::config::Inputs::default());
+        let environment = [("API_KEY".to_owned(), "s3cret-s3cret".to_owned())];
+        let options = crate::Options::in_folder(folder.path(), loaded, environment.into());
+        let wharf = Wharf::open(options).await.unwrap();
+        let (server, agent) = (
+            ServerName::new("s").unwrap(),
+            AgentName::new("bot").unwrap(),
+        );
+        let (mut heard, mut events) = (wharf.log_entries(), wharf.events().listen());
+        let system = |text: &str, failed| Note::System {
+            text: text.into(),
+            failed,
+        };
+        let exchange = |failed| Note::Exchange {
+            head: "call".into(),
+            body: r#"{"key":"s3cret-s3cret"}"#.into(),
+            failed,
+        };
+        let notes = [
+            system("starting", false),
+            system("exited with s3cret-s3cret", true),
+            exchange(false),
+            exchange(true),
+        ];
+        for note in notes {
+            wharf.log(&server, Some(&agent), note);
+        }
+        let call = r#"call: {"key":"[REDACTED]"}"#;
+        let expect = [
+            (LogLevel::Info, "starting"),
+            (LogLevel::Error, "exited with [REDACTED]"),
+            (LogLevel::Info, call),
+            (LogLevel::Error, call),
+        ];
+        for (level, text) in expect {
+            let logged = heard.recv().await.unwrap();
+            assert_eq!(logged.server, server);
+            let entry = &logged.entry;
+            let seen = (entry.stream, entry.level, entry.text.as_str());
+            assert_eq!(seen, (LogStream::System, level, text));
+            assert_eq!(entry.agent.as_ref(), Some(&agent));
+            let told = events.recv().await.unwrap().kind;
+            assert!(
+                matches!(&told, EventKind::Log { text: told, .. } if told == text),
+                "{told:?}"
+            );
+        }
+        assert_eq!(wharf.log_tail("s", 9), Vec::<String>::new());
+        assert_eq!(wharf.log_of("s", 9).len(), 4);
+        wharf.shut_down().await;
+    }
 }

@@ -9,6 +9,7 @@ use crate::discover::{Found, Known};
 use crate::model::{
     AgentName, Declared, ServerEntry, Severity, Source, Status, Transport, nearest,
 };
+use crate::servers::{Ping, ServerHandle};
 use crate::session::Session;
 use crate::wharf::Wharf;
 
@@ -77,6 +78,9 @@ pub struct Details {
     pub stderr_tail: Vec<String>,
     /// Its process, when one runs for this agent.
     pub pid: Option<u32>,
+    /// What came of the last ping, where this agent's is pinged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_ping: Option<Ping>,
 }
 
 /// Lines of standard error that a report shows.
@@ -119,6 +123,7 @@ impl Wharf {
         let handle = self.handles(name, Some(agent)).into_iter().next();
         let redactor = self.redactor();
         let info = known.as_ref().and_then(|known| server_info(known));
+        let last_ping = handle.as_ref().and_then(ServerHandle::last_ping);
         let own = handle
             .map(|handle| handle.stderr(TAIL))
             .filter(|lines| !lines.is_empty());
@@ -151,6 +156,7 @@ impl Wharf {
                 Status::Running { pid } => Some(pid),
                 _ => None,
             },
+            last_ping,
             report,
         })
     }

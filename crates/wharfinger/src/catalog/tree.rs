@@ -135,7 +135,8 @@ impl<'a> Node<'a> {
 
 /// The same for numbers that are the same.
 fn number_text(number: f64) -> String {
-    format!("{number:?}")
+    // Zero has no sign for programs that write numbers anew.
+    format!("{:?}", number + 0.0)
 }
 
 pub(super) fn push_string(out: &mut String, text: &str) {

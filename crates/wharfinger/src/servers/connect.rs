@@ -21,9 +21,10 @@ use wharfinger_wire::json::{Object, Raw, raw_from};
 use super::activity::Activity;
 use super::asked::Questions;
 use super::relay::Relay;
+use super::state::Lost;
 use super::stderr::{Lines, drain};
 use super::{Audience, Context, Note, Pass, Prepared, Spec, StartError};
-use crate::launch::{self, Grace, Launched, Process};
+use crate::launch::{self, Grace, Plan, Process};
 use crate::model::Exit;
 
 /// How long a server's first questions are waited for.
@@ -44,17 +45,6 @@ pub(super) struct Live {
     pub(super) lost: OnceLock<Arc<Lost>>,
 }
 
-/// An unasked end of a server that is started again by itself.
-#[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) exit: Exit,
-    pub(super) stderr: Vec<String>,
-    /// What happens next.
-    pub(super) next: String,
-    /// Some call was told.
-    pub(super) told: AtomicBool,
-}
-
 /// A server that is ready, and what only its owner holds.
 pub(super) struct Started {
     pub(super) live: Arc<Live>,
@@ -65,7 +55,7 @@ pub(super) struct Started {
     /// The standard error of this process alone.
     pub(super) own: Lines,
     /// What is let go when nothing of it is left.
-    pub(super) keeps: Keeps,
+    pub(super) keeps: Arc<Keeps>,
 }
 
 /// What a process holds as long as anything of it is left.
@@ -107,10 +97,20 @@ pub(super) async fn connect(
         Some(version) if version.is_modern() => Opening::Discover,
         Some(_) => Opening::Initialize,
     };
-    let attempt = Attempt {
+    let begun = Instant::now();
+    let pass = context.gate.enter().map_err(StartError::Halted)?;
+    let Prepared { plan, keeps } = prepare(context, spec, limit, cancel).await?;
+    let keeps = Arc::new(Keeps {
+        _pass: pass,
+        _files: keeps,
+    });
+    let mut attempt = Attempt {
         context,
         spec,
+        plan,
+        keeps,
         limit,
+        left: limit.saturating_sub(begun.elapsed()),
         stderr,
         audience,
         cancel,
@@ -124,6 +124,7 @@ pub(super) async fn connect(
                 Opening::Initialize => Opening::Probe,
                 Opening::Probe | Opening::Discover => Opening::Initialize,
             };
+            attempt.left = limit;
             attempt.run(opening).await.map_err(|failure| match failure {
                 Failure::Final(error) => error,
                 Failure::Probe => StartError::TimedOut {
@@ -135,13 +136,41 @@ pub(super) async fn connect(
     }
 }
 
+/// What runs, as it is at this moment.
+async fn prepare(
+    context: &Context,
+    spec: &Spec,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> Result<Prepared, StartError> {
+    tokio::select! {
+        biased;
+        prepared = spec.plan.prepare() => prepared.map_err(StartError::Prepare),
+        () = given_up(context, cancel) => Err(context.stopped()),
+        () = sleep(limit) => Err(StartError::TimedOut { limit, stderr: vec![] }),
+    }
+}
+
+/// Nobody wants it any more, or nothing may start any more.
+async fn given_up(context: &Context, cancel: &CancellationToken) {
+    tokio::select! {
+        () = cancel.cancelled() => {}
+        () = context.gate.until_shut() => {}
+    }
+}
+
 /// Lines of standard error that an error carries.
 pub(super) const TAIL: usize = 10;
 
 struct Attempt<'a> {
     context: &'a Context,
     spec: &'a Spec,
+    plan: Arc<Plan>,
+    keeps: Arc<Keeps>,
+    /// As it was given.
     limit: Duration,
+    /// What is left of it for the next process.
+    left: Duration,
     stderr: &'a Lines,
     audience: &'a Arc<dyn Audience>,
     cancel: &'a CancellationToken,
@@ -149,31 +178,14 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     async fn run(&self, opening: Opening) -> Result<Started, Failure> {
-        let begun = Instant::now();
-        let pass = self.context.gate.enter();
-        let pass = pass.map_err(|halted| Failure::Final(StartError::Halted(halted)))?;
-        let Prepared { plan, keeps } = self.prepare().await.map_err(Failure::Final)?;
-        let keeps = Keeps {
-            _pass: pass,
-            _files: keeps,
-        };
-        if self.spec.browser {
-            launch::unlock(&plan);
+        if self.context.gate.halted().is_some() {
+            return Err(Failure::Final(self.context.stopped()));
         }
-        let launched = launch::spawn(&plan, &self.context.owner)
+        if self.spec.browser {
+            launch::unlock(&self.plan);
+        }
+        let launched = launch::spawn(&self.plan, &self.context.owner)
             .map_err(|error| Failure::Final(StartError::Spawn(Arc::new(error))))?;
-        let left = self.limit.saturating_sub(begun.elapsed());
-        self.make_ready(launched, keeps, left, opening).await
-    }
-
-    /// A process that has just been started, until it is ready or gone.
-    async fn make_ready(
-        &self,
-        launched: Launched,
-        keeps: Keeps,
-        left: Duration,
-        opening: Opening,
-    ) -> Result<Started, Failure> {
         let tasks = &self.context.tasks;
         let own = Lines::new(TAIL);
         let kept = [self.stderr.clone(), own.clone()];
@@ -199,19 +211,15 @@ impl Attempt<'_> {
             limits,
             tasks,
         );
-        let client = ClientDescription {
-            info: self.context.client.clone().as_ref().to_owned(),
-            capabilities: raw_from(self.spec.declared.capabilities.to_string())
-                .unwrap_or_else(|_| wharfinger_wire::json::empty_object()),
-        };
+        let client = self.client();
         let mut process = launched.process;
         let probe_wait = self.context.limits.probe_wait;
         // A process that the question may have locked gets half of the time; one that answers it, all.
         let answered = AtomicBool::new(opening != Opening::Probe);
         let patience = async {
-            sleep(left / 2).await;
+            sleep(self.left / 2).await;
             if answered.load(Ordering::Relaxed) {
-                sleep(left / 2).await;
+                sleep(self.left / 2).await;
             }
         };
         let asked = Asked {
@@ -223,7 +231,7 @@ impl Attempt<'_> {
             ready = asked.negotiate(opening, probe_wait) => Outcome::Told(ready),
             exit = process.wait() => Outcome::Exited(exit),
             () = patience => Outcome::TimedOut,
-            () = self.given_up() => Outcome::Cancelled,
+            () = given_up(self.context, self.cancel) => Outcome::Cancelled,
         };
         let failure = match outcome {
             Outcome::Told(Ok(description)) => {
@@ -244,7 +252,7 @@ impl Attempt<'_> {
                     changed,
                     drained,
                     own,
-                    keeps,
+                    keeps: self.keeps.clone(),
                 });
             }
             // It closed its output first; how it ended is the better story.
@@ -255,7 +263,7 @@ impl Attempt<'_> {
             Outcome::Exited(exit) => self.ended(Some(exit), opening, &own, &mut drained).await,
             Outcome::Told(Err(Negotiation::Again)) => Failure::Probe,
             Outcome::Told(Err(Negotiation::Refused(error))) => self.refused(error, opening, &own),
-            Outcome::Cancelled => Failure::Final(self.stopped()),
+            Outcome::Cancelled => Failure::Final(self.context.stopped()),
             Outcome::TimedOut if !answered.load(Ordering::Relaxed) => Failure::Probe,
             Outcome::TimedOut => Failure::Final(StartError::TimedOut {
                 limit: self.limit,
@@ -269,34 +277,15 @@ impl Attempt<'_> {
             term: self.context.limits.term_wait,
         };
         self.context.gate.end(&mut process, grace).await;
-        drop(keeps);
         Err(failure)
     }
 
-    /// What runs, as it is at this moment.
-    async fn prepare(&self) -> Result<Prepared, StartError> {
-        tokio::select! {
-            biased;
-            prepared = self.spec.plan.prepare() => prepared.map_err(StartError::Prepare),
-            () = self.given_up() => Err(self.stopped()),
-            () = sleep(self.limit) => Err(StartError::TimedOut {
-                limit: self.limit,
-                stderr: vec![],
-            }),
+    fn client(&self) -> ClientDescription {
+        ClientDescription {
+            info: self.context.client.clone().as_ref().to_owned(),
+            capabilities: raw_from(self.spec.declared.capabilities.to_string())
+                .unwrap_or_else(|_| wharfinger_wire::json::empty_object()),
         }
-    }
-
-    /// Nobody wants it any more, or nothing may start any more.
-    async fn given_up(&self) {
-        tokio::select! {
-            () = self.cancel.cancelled() => {}
-            () = self.context.gate.until_shut() => {}
-        }
-    }
-
-    fn stopped(&self) -> StartError {
-        let halted = self.context.gate.halted();
-        halted.map_or(StartError::Stopped, StartError::Halted)
     }
 
     /// A server that asks for roots does so when it is told that its client is ready. An answer to a ping comes after

@@ -45,10 +45,7 @@ pub async fn discover(
     });
     let stderr = started_lines;
     match listed {
-        None => Err(match context.gate.halted() {
-            Some(halted) => StartError::Halted(halted),
-            None => StartError::Stopped,
-        }),
+        None => Err(context.stopped()),
         Some(Ok(Ok(discovered))) => Ok(discovered),
         Some(Ok(Err(reason))) => Err(StartError::List {
             reason,

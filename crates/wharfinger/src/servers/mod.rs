@@ -5,6 +5,7 @@
 
 mod activity;
 mod asked;
+mod calling;
 mod connect;
 mod discovery;
 mod error;
@@ -15,8 +16,10 @@ mod ladder;
 mod plans;
 mod relay;
 mod server;
+mod state;
 mod stderr;
 mod turn;
+mod up;
 
 use std::sync::Arc;
 
@@ -29,11 +32,12 @@ use crate::launch::{Grace, Owner};
 use crate::model::{Declared, EffectivePolicy, Limits, ServerName, Status};
 
 pub use asked::Asked;
+pub use calling::{Outgoing, Patience};
 pub(crate) use discovery::Lists;
 pub use discovery::{List, discover};
 pub use error::{CallError, StartError};
 pub use gate::{Gate, Halted, Pass};
-pub use handle::{Hold, Outgoing, Patience, ServerHandle, start_all};
+pub use handle::{Hold, ServerHandle, start_all};
 pub use health::Ping;
 pub use plans::{Plans, Prepare, Prepared};
 pub use relay::allowed;
@@ -58,6 +62,12 @@ pub struct Context {
 }
 
 impl Context {
+    /// Why a start that was broken off was that.
+    fn stopped(&self) -> StartError {
+        let halted = self.gate.halted();
+        halted.map_or(StartError::Stopped, StartError::Halted)
+    }
+
     fn grace(&self) -> Grace {
         self.gate.grace(Grace {
             exit: self.limits.exit_wait,

@@ -1,77 +1,23 @@
 //! The actor of one instance: everything that happens to it, in one place.
 
 use std::future::pending;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use wharfinger_wire::connection::Call;
-use wharfinger_wire::json::{Object, raw};
 
-use super::connect::{Live, Lost, Started, TAIL, connect};
-use super::discovery::list;
-use super::health::{LastPing, Pong, can_ping, ping};
+use super::connect::{Started, TAIL, connect};
+use super::health::{LastPing, Pong};
 use super::ladder::{Ladder, Step};
+use super::state::{Answer, Ask, Lost, State};
 use super::stderr::Lines;
+use super::up::{Future, Next, Up};
 use super::{Audience, Context, Discovered, Note, Spec, StartError};
 use crate::launch::{Grace, Process};
-use crate::model::{Exit, Status};
-
-/// What those hear who wait for a server.
-pub(super) type Answer = Result<Arc<Live>, StartError>;
-
-/// What others ask of an instance.
-pub(super) enum Ask {
-    /// Be ready. Many may ask; it starts once (V58).
-    Start(oneshot::Sender<Answer>),
-    /// End the process; the next start is a fresh one. Answered when it is gone.
-    Stop(oneshot::Sender<()>),
-    /// Both, one after the other: whatever went wrong before does not count any more (A91).
-    Restart(oneshot::Sender<Answer>),
-}
-
-/// The state of an instance, as callers see it.
-#[derive(Clone, Debug)]
-pub(super) enum State {
-    Idle,
-    Starting,
-    Running(Arc<Live>),
-    /// It ended unasked; the first to see it tells its agent.
-    Exited {
-        exit: Exit,
-        stderr: Vec<String>,
-        told: Arc<AtomicBool>,
-    },
-    /// It ended unasked, and is started again by itself or was given up.
-    Lost(Arc<Lost>),
-    /// It did not start, and is tried again.
-    Pausing(StartError),
-    Failed(StartError),
-}
-
-impl State {
-    pub(super) fn status(&self) -> Status {
-        match self {
-            Self::Idle => Status::NotStarted,
-            Self::Starting => Status::Starting,
-            Self::Running(live) => Status::Running { pid: live.pid },
-            Self::Exited { exit, .. } => Status::Exited { exit: *exit },
-            Self::Lost(lost) => Status::Failed {
-                reason: format!("Connection lost: it exited ({}). {}", lost.exit, lost.next),
-            },
-            Self::Pausing(error) | Self::Failed(error) => Status::Failed {
-                reason: error.to_string(),
-            },
-        }
-    }
-}
-
-type Future<T> = Pin<Box<dyn std::future::Future<Output = T> + Send>>;
+use crate::model::Exit;
 
 /// An instance, from the inside.
 pub(super) struct Server {
@@ -97,46 +43,6 @@ pub(super) enum Phase {
     Starting(Future<Result<Started, StartError>>, CancellationToken),
     Up(Box<Up>),
 }
-
-/// A running process and what goes on beside its calls.
-pub(super) struct Up {
-    started: Started,
-    /// Keeps the subscription to changes of the tool list open, where the era has one.
-    subscription: Option<Call>,
-    listing: Option<Future<Result<Discovered, String>>>,
-    /// Another change came while it was listed.
-    again: bool,
-    /// The pause before the next listing; longer while changes keep coming.
-    pause: Duration,
-    listed: Instant,
-    since: Instant,
-    /// When the next ping is due, where there are any.
-    ping_at: Option<Instant>,
-    pinging: Option<Future<Pong>>,
-}
-
-/// All that can happen.
-enum Next {
-    Asked(Option<Ask>),
-    Started(Result<Started, StartError>),
-    Exited(Exit),
-    /// It closed its output but lives.
-    Closed,
-    MaybeIdle,
-    ListChanged,
-    Listed(Result<Discovered, String>),
-    PauseOver(Step),
-    PingDue,
-    Ponged(Pong),
-    /// An emergency: nothing may run.
-    Halted,
-    Stopped,
-}
-
-/// A burst of changes is one change.
-const SETTLE: Duration = Duration::from_millis(100);
-/// The longest pause between two listings of a server that never stops changing.
-const LONGEST: Duration = Duration::from_secs(30);
 
 impl Server {
     pub(super) async fn run(mut self) {
@@ -249,19 +155,8 @@ impl Server {
         let version = live.description.version.as_str();
         self.tell(format!("running (pid {}, MCP {version})", live.pid), false);
         self.last_ping.forgive();
-        let health = self.spec.policy.health.filter(|_| can_ping(&live));
         // What it was remembered for may have been another version of it.
-        self.phase = Phase::Up(Box::new(Up {
-            subscription: subscribe(&live),
-            listing: None,
-            again: false,
-            pause: SETTLE,
-            listed: Instant::now(),
-            since: Instant::now(),
-            ping_at: health.map(|health| Instant::now() + health.every),
-            pinging: None,
-            started,
-        }));
+        self.phase = Phase::Up(Box::new(Up::new(started, self.spec.policy.health)));
         self.publish(State::Running(live.clone()));
         self.relist();
         self.answer(&Ok(live));
@@ -332,15 +227,14 @@ impl Server {
 
     fn ping(&mut self) {
         if let (Phase::Up(up), Some(health)) = (&mut self.phase, self.spec.policy.health) {
-            up.ping_at = Some(Instant::now() + health.every.max(health.limit));
-            up.pinging = Some(Box::pin(ping(up.started.live.clone(), health)));
+            up.ping(health);
         }
     }
 
     /// A failure is told and counted, and that is all: a server may be busy with a call and alive.
     fn ponged(&mut self, pong: &Pong) {
         if let Phase::Up(up) = &mut self.phase {
-            up.pinging = None;
+            up.ponged();
         }
         let failed = self.last_ping.record(pong);
         if let Err(reason) = &pong.answer {
@@ -351,33 +245,15 @@ impl Server {
     /// Looks whether its tools are still those that are known.
     fn relist(&mut self) {
         let limits = self.context.limits.clone();
-        let limit = self.spec.policy.startup_timeout;
         if let Phase::Up(up) = &mut self.phase {
-            if up.listing.is_some() {
-                up.again = true;
-                return;
-            }
-            let quiet = up.listed.elapsed() > 2 * LONGEST;
-            let pause = if quiet { SETTLE } else { up.pause };
-            up.pause = (pause * 2).min(LONGEST);
-            let live = up.started.live.clone();
-            up.listing = Some(Box::pin(async move {
-                sleep(pause).await;
-                timeout(limit, list(&live, &limits, limit))
-                    .await
-                    .unwrap_or_else(|_| Err("it did not answer in time".into()))
-            }));
+            up.list(limits, self.spec.policy.startup_timeout);
         }
     }
 
     fn listed(&mut self, result: Result<Discovered, String>) {
-        let mut again = false;
-        if let Phase::Up(up) = &mut self.phase {
-            up.listing = None;
-            up.listed = Instant::now();
-            again = std::mem::take(&mut up.again);
-        }
-        if again {
+        if let Phase::Up(up) = &mut self.phase
+            && up.listed()
+        {
             self.relist();
         }
         match result {
@@ -429,7 +305,7 @@ impl Server {
 
     /// It ended unasked and is supervised: what happens next.
     fn lost(&mut self, exit: Exit, stderr: Vec<String>, up: &Up) -> State {
-        self.ladder.lost(up.since.elapsed());
+        self.ladder.lost(up.since().elapsed());
         let next = if let Some(step) = self.ladder.next() {
             self.phase = Phase::Pausing(Instant::now() + step.wait, step);
             let seconds = step.wait.as_secs_f64();
@@ -470,7 +346,7 @@ impl Server {
         self.given_up = None;
         match std::mem::replace(&mut self.phase, Phase::Down) {
             Phase::Down => {}
-            Phase::Pausing(..) => self.answer(&Err(self.stopped())),
+            Phase::Pausing(..) => self.answer(&Err(self.context.stopped())),
             Phase::Starting(starting, cancel) => {
                 cancel.cancel();
                 if let Ok(mut started) = starting.await {
@@ -478,13 +354,11 @@ impl Server {
                     let exit = self.context.grace().exit;
                     end(&self.context, &mut started.process, exit).await;
                 }
-                self.answer(&Err(self.stopped()));
+                self.answer(&Err(self.context.stopped()));
             }
             Phase::Up(mut up) => {
                 up.started.live.activity.stop();
-                (up.listing, up.pinging) = (None, None);
-                // Some servers wait for their open requests before they exit, so it is taken back first.
-                up.subscription = None;
+                up.take_back();
                 let mut exit = self.context.grace().exit;
                 if self.spec.browser {
                     // At the end of its input it kills its browser, whose logins of the last half minute are lost
@@ -501,11 +375,6 @@ impl Server {
         }
         self.publish(state);
     }
-
-    fn stopped(&self) -> StartError {
-        let halted = self.context.gate.halted();
-        halted.map_or(StartError::Stopped, StartError::Halted)
-    }
 }
 
 /// Ends a process, with so much time until SIGTERM.
@@ -515,70 +384,4 @@ async fn end(context: &Context, process: &mut Process, exit: Duration) -> Exit {
         ..context.grace()
     };
     context.gate.end(process, grace).await
-}
-
-impl Up {
-    async fn next(&mut self, idle: Option<Duration>) -> Next {
-        let live = &self.started.live;
-        let idle = async {
-            match idle {
-                Some(idle) => sleep_until(live.activity.idle_at(idle)).await,
-                None => pending().await,
-            }
-        };
-        let listed = async {
-            match &mut self.listing {
-                Some(listing) => listing.await,
-                None => pending().await,
-            }
-        };
-        let ping = async {
-            match (&mut self.pinging, self.ping_at) {
-                (Some(pinging), _) => Next::Ponged(pinging.await),
-                (None, Some(at)) => {
-                    sleep_until(at).await;
-                    Next::PingDue
-                }
-                (None, None) => pending().await,
-            }
-        };
-        tokio::select! {
-            exit = self.started.process.wait() => Next::Exited(exit),
-            () = live.connection.closed() => Next::Closed,
-            listed = listed => Next::Listed(listed),
-            () = self.started.changed.notified() => Next::ListChanged,
-            () = idle => Next::MaybeIdle,
-            ping = ping => ping,
-        }
-    }
-}
-
-/// Servers of the stateless era tell of changes only to those who listen.
-fn subscribe(live: &Live) -> Option<Call> {
-    if !live.description.version.is_modern() {
-        return None;
-    }
-    let capabilities = Object::from_raw(&live.description.capabilities).ok()?;
-    let mut wanted = Object::new();
-    for (capability, filter) in [
-        ("tools", "toolsListChanged"),
-        ("prompts", "promptsListChanged"),
-        ("resources", "resourcesListChanged"),
-    ] {
-        let tells = capabilities.object(capability).is_some_and(|capability| {
-            let tells = capability.get("listChanged");
-            tells.is_some_and(|tells| tells.get() == "true")
-        });
-        if tells {
-            wanted.set(filter, raw(&true));
-        }
-    }
-    if wanted.is_empty() {
-        return None;
-    }
-    let wanted = raw(&json!({ "notifications": wanted.to_raw() }));
-    let params = live.params(Some(&wanted), None);
-    live.connection
-        .call("subscriptions/listen", params.as_deref(), false)
-        .ok()
 }

@@ -11,6 +11,7 @@
 mod agentfile;
 mod calls;
 mod discovery;
+mod emergency;
 mod environment;
 mod examples;
 mod journal;
@@ -19,7 +20,10 @@ mod protocol;
 mod reference;
 mod reports;
 mod requirements;
+mod rig;
 mod sessions;
 mod stopping;
 mod structure;
+mod supervised;
+mod watched;
 mod yard;

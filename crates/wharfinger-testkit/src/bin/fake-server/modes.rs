@@ -42,6 +42,7 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
     ("notify-after-init=N", "N times tools/list_changed right after `initialized`"),
     ("notify-flood=N", "N log notifications right after its answer to `initialize`"),
     ("ping-me=SECONDS", "pings the client that often"),
+    ("no-pong", "never answers a ping"),
     ("roots", "asks for roots after `initialized`; the tool `roots` tells the answer"),
     // The list of tools
     ("tool=NAME", "exactly these tools; may be repeated"),

@@ -146,6 +146,7 @@ impl Server {
             self.settle(Era::Modern);
         }
         match request.method.as_str() {
+            "ping" if self.modes.on("no-pong") => {}
             "ping" => self.plain_result(request, json!({})),
             "tools/list" => self.list_tools(request),
             "tools/call" => call::answer(self, request),

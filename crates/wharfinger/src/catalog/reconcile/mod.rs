@@ -8,8 +8,8 @@ mod tests;
 use std::collections::HashSet;
 
 use self::work::Work;
-use super::imitation::Others;
 use super::listing::Tool;
+use super::suspicion::Others;
 use crate::model::{Class, Declaration, Difference, Pin, ServerName, Suspicion, ToolName};
 
 /// What a server listed.

@@ -8,9 +8,8 @@ use wharfinger_wire::json::{Object, empty_object, raw};
 use super::{After, Before, Listed, Outcome, Rules, What};
 use crate::catalog::difference::difference;
 use crate::catalog::hash::{hash_matches, is_same_definition, tool_hash};
-use crate::catalog::imitation::Others;
 use crate::catalog::listing::Tool;
-use crate::catalog::suspicion::suspicions;
+use crate::catalog::suspicion::{Others, suspicions};
 use crate::model::{Declaration, Difference, Pin, ToolName, ToolStatus};
 
 pub(super) struct Work<'a> {

@@ -1,11 +1,16 @@
 //! How two definitions of a tool differ, and how much that matters.
 
+mod schema;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
 use serde_json::value::RawValue;
 
-use super::imitation::Others;
-use super::schema::Schemas;
-use super::suspicion::{push_key, suspicions};
-use super::text::{around, class_of_texts, excerpt};
+use self::schema::Schemas;
+use self::text::{around, class_of_texts, excerpt};
+use super::suspicion::{Others, push_key, suspicions};
 use super::tree::Node;
 use crate::model::{Class, DiffLine, Difference, ServerName};
 
@@ -91,10 +96,11 @@ fn member(lines: &mut Lines, key: &str, old: Option<&Node<'_>>, new: Option<&Nod
     }
 }
 
+/// Where there is no object, one without members.
 static EMPTY: Node<'static> = Node::Object(vec![]);
 
 /// The members that differ of two objects, each once.
-pub(super) fn pairs<'n>(
+fn pairs<'n>(
     old: &'n Node<'_>,
     new: &'n Node<'_>,
 ) -> Vec<(&'n str, Option<&'n Node<'n>>, Option<&'n Node<'n>>)> {
@@ -114,14 +120,14 @@ pub(super) fn pairs<'n>(
 
 /// The lines of a difference while it is made.
 #[derive(Default)]
-pub(super) struct Lines {
+struct Lines {
     told: Vec<DiffLine>,
     left_out: usize,
     worst: Option<Class>,
 }
 
 impl Lines {
-    pub(super) fn add(
+    fn add(
         &mut self,
         path: &str,
         what: &str,
@@ -145,13 +151,7 @@ impl Lines {
     }
 
     /// Something was added, removed or replaced.
-    pub(super) fn change(
-        &mut self,
-        path: &str,
-        old: Option<&Node<'_>>,
-        new: Option<&Node<'_>>,
-        class: Class,
-    ) {
+    fn change(&mut self, path: &str, old: Option<&Node<'_>>, new: Option<&Node<'_>>, class: Class) {
         let what = match (old, new) {
             (None, _) => "added",
             (_, None) => "removed",
@@ -161,7 +161,7 @@ impl Lines {
     }
 
     /// Something that people and models read.
-    pub(super) fn text(&mut self, path: &str, old: Option<&Node<'_>>, new: Option<&Node<'_>>) {
+    fn text(&mut self, path: &str, old: Option<&Node<'_>>, new: Option<&Node<'_>>) {
         let (Some(before), Some(after)) = (old, new) else {
             return self.change(path, old, new, Class::Meaning);
         };

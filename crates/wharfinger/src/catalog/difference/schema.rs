@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::difference::{Lines, pairs};
-use super::suspicion::push_key;
-use super::tree::Node;
+use super::text::excerpt;
+use super::{EMPTY, Lines, pairs};
+use crate::catalog::suspicion::{push_key, shown};
+use crate::catalog::tree::Node;
 use crate::model::Class;
 
 /// Compares schemas and tells what it finds.
@@ -167,18 +168,13 @@ impl<'l> Schemas<'l> {
                         "added, required",
                         Class::Narrower,
                         None,
-                        after.map(super::text::excerpt),
+                        after.map(excerpt),
                     );
                 }
                 (None, Some(_)) => {
                     let class = self.wider();
-                    self.lines.add(
-                        path,
-                        "added, optional",
-                        class,
-                        None,
-                        after.map(super::text::excerpt),
-                    );
+                    self.lines
+                        .add(path, "added, optional", class, None, after.map(excerpt));
                 }
                 (_, None) => self.lines.change(path, before, after, Class::Narrower),
                 (Some(_), Some(_)) => self.compare(path, before, after),
@@ -253,9 +249,7 @@ impl<'l> Schemas<'l> {
         let mut changed: Vec<_> = was.symmetric_difference(&is).collect();
         changed.sort_unstable();
         for value in changed {
-            let shown = Some(super::looks::shown(
-                &value.chars().take(200).collect::<String>(),
-            ));
+            let shown = Some(shown(&value.chars().take(200).collect::<String>()));
             if was.contains(value) {
                 self.lines
                     .add(path, "value removed", Class::Narrower, shown, None);
@@ -326,8 +320,6 @@ impl<'l> Schemas<'l> {
         self.strict = outside;
     }
 }
-
-static EMPTY: Node<'static> = Node::Object(vec![]);
 
 /// What a schema allows, as far as that is quickly seen.
 enum Allows<'n> {

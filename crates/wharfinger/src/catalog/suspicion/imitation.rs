@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use aho_corasick::AhoCorasick;
 
 use super::looks::glance;
-use super::names::fold;
+use crate::catalog::names::fold;
 use crate::model::{ServerName, ToolName};
 
 /// A tool of the same agent.

@@ -61,7 +61,7 @@ fn is_joining(c: u32) -> bool {
 }
 
 /// The text with everything that is not seen written out, for people to read.
-pub(super) fn shown(text: &str) -> String {
+pub(in crate::catalog) fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if is_unseen(c) || c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') {

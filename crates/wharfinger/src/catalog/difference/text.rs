@@ -1,7 +1,7 @@
 //! Texts of definitions: whether two say the same, and as much of them as fits a line.
 
-use super::looks::shown;
-use super::tree::{Node, push_string};
+use crate::catalog::suspicion::shown;
+use crate::catalog::tree::{Node, push_string};
 use crate::model::Class;
 
 /// Characters of a text that are shown.

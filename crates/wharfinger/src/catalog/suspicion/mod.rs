@@ -1,12 +1,18 @@
 //! What is suspicious about a tool's definition, whether it is new or changed.
 
+mod imitation;
+mod looks;
+mod orders;
+
 use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use super::imitation::{Others, imitated, mentioned};
-use super::looks::{shown, unseen};
-use super::orders::order;
+pub use self::imitation::{Other, Others};
+use self::imitation::{imitated, mentioned};
+pub(super) use self::looks::shown;
+use self::looks::unseen;
+use self::orders::order;
 use super::tree::{DEPTH, Node, SIZE};
 use crate::model::{ServerName, Suspicion, SuspicionKind, ToolName};
 
