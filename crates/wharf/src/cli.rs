@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Disable(Named),
     Restart(Restart),
     Logs(Logs),
+    Journal(Journal),
     Tools(Tools),
     Call(Call),
     Mcp(Mcp),
@@ -249,6 +250,52 @@ pub(crate) struct Logs {
     /// How many lines of each server to begin with
     #[arg(long, short = 'n', value_name = "COUNT", default_value_t = 100)]
     pub(crate) lines: usize,
+}
+
+/// Print what agents, owners and servers did: calls, changes, starts and ends
+///
+/// A line for each: when (UTC), who, what, and what came of it, after how long, by which approval; then the beginning of
+/// the arguments, or a reason. Secrets are taken out, and results are not recorded. With `--json`, each is an object on
+/// a line of its own.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  wharf journal                                       the latest 100 rows
+  wharf journal -f --agent bot                        what one agent does, as it does it
+  wharf journal --server github --kind call           the calls of one server
+  wharf journal --since 2h                            all of the last two hours
+  wharf journal --limit 0 --json > journal.jsonl      all there is
+  wharf journal verify                                whether a row was altered, or is missing"
+)]
+pub(crate) struct Journal {
+    #[command(subcommand)]
+    pub(crate) command: Option<JournalCommand>,
+    /// Go on with the rows to come, until Ctrl-C
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// How many rows, the latest; 0 for all [default: 100, or all with `--since`]
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+    /// Only what this agent did, or what is about it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only what is about this server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+    /// Only this kind, or group of kinds: call, request, approval, tools, config, lifecycle, security, bypass, gap
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+    /// Only from then on: `90s`, `15m`, `2h` or `7d` ago, or a date and time in UTC like `2026-01-31T12:00`
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::moment)]
+    pub(crate) since: Option<u64>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JournalCommand {
+    /// Check that no row was altered, removed, put in or moved; exits with 1 where one was
+    Verify,
 }
 
 /// List the tools an agent sees

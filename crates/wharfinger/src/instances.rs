@@ -235,6 +235,13 @@ impl Wharf {
         stop_all(self.handles(server, agent)).await;
     }
 
+    /// The same, and a failed start is forgotten too, so that the next call starts a fresh one.
+    pub async fn restart_server(&self, server: &str, agent: Option<&AgentName>) {
+        self.record_restart(server, agent).await;
+        self.forget_failure(server);
+        self.stop_server(server, agent).await;
+    }
+
     /// Stops those instances of a server that were started from another entry and have no call in flight, so that the
     /// next call uses the one in force.
     pub async fn renew_server(&self, server: &str) {

@@ -31,7 +31,7 @@ impl Wharf {
     pub(crate) async fn record_end(&self) {
         let end = Record::new(Kind::Stopped, Who::System);
         self.0.journal.write(end).await;
-        self.0.journal.flush().await;
+        self.0.journal.finish().await;
     }
 
     pub(crate) async fn record_start(&self) {

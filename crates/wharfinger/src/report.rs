@@ -293,10 +293,8 @@ impl Wharf {
         if self.config().server(name).is_none() {
             return Err(self.no_such_server(name));
         }
-        self.forget_failure(name);
         let stopped = !self.handles(name, Some(agent)).is_empty();
-        self.record_restart(name, Some(agent)).await;
-        self.stop_server(name, Some(agent)).await;
+        self.restart_server(name, Some(agent)).await;
         Ok(if stopped {
             format!("{name}: stopped; the next call starts a fresh one")
         } else {

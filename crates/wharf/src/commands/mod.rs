@@ -6,6 +6,7 @@ mod arguments;
 mod call;
 mod config;
 pub(crate) mod docs;
+mod journal;
 mod list;
 mod logs;
 mod mcp;
@@ -14,6 +15,7 @@ mod server;
 mod status;
 mod stdio;
 mod stop;
+mod times;
 mod tools;
 mod up;
 
@@ -23,6 +25,7 @@ use tokio::runtime::Builder;
 
 pub(crate) use self::add::nothing_to_run;
 use self::server::Verb;
+pub(crate) use self::times::moment;
 use crate::World;
 use crate::cli::Command;
 use crate::failure::Failure;
@@ -63,6 +66,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
             .await
         }
         Command::Logs(logs) => logs::run(world, logs).await,
+        Command::Journal(journal) => journal::run(world, journal).await,
         Command::Tools(tools) => tools::run(world, &tools.agent.agent, tools.schema).await,
         Command::Call(call) => call::run(world, call).await,
         Command::Mcp(mcp) => mcp::run(world, &mcp.words, &mcp.agent.agent).await,

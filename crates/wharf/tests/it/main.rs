@@ -7,6 +7,7 @@
 mod agents;
 mod background;
 mod calls;
+mod journal;
 mod offline;
 mod pages;
 mod servers;

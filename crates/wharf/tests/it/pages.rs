@@ -40,6 +40,7 @@ fn help_is_documentation() {
                    no tools
       restart      Stop a server's processes, so that the next call starts a fresh one
       logs         Print what servers wrote to standard error
+      journal      Print what agents, owners and servers did: calls, changes, starts and ends
       tools        List the tools an agent sees
       call         Call a tool
       mcp          Print what `/mcp` tells in a chat

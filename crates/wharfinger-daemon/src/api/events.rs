@@ -16,7 +16,7 @@ use wharfinger::journal::Event;
 use crate::serve::Daemon;
 
 /// How often a stream that has nothing to say shows that it lives.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// One server-sent event.
 pub(super) fn frame(name: &str, data: &(impl Serialize + ?Sized)) -> Bytes {

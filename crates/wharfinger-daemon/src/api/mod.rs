@@ -1,10 +1,11 @@
-//! The admin API under `/api`: JSON in and out, problem JSON for errors, one event stream, an `OpenAPI` document.
+//! The admin API under `/api`: JSON in and out, problem JSON for errors, event streams, an `OpenAPI` document.
 //!
 //! On the socket in the home it needs no token; over TCP the owner's.
 
 mod agents;
 mod calls;
 mod events;
+mod journal;
 mod problem;
 mod servers;
 pub(crate) mod sessions;
@@ -59,6 +60,9 @@ pub(crate) use problem::ApiError;
         sessions::next,
         sessions::end,
         events::events,
+        journal::rows,
+        journal::verify,
+        journal::follow,
     )
 )]
 struct Document;
@@ -80,6 +84,9 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route("/api/stop", post(status::stop))
         .route("/api/openapi.json", get(document))
         .route("/api/events", get(events::events))
+        .route("/api/journal", get(journal::rows))
+        .route("/api/journal/verify", get(journal::verify))
+        .route("/api/journal/follow", get(journal::follow))
         .route("/api/tools", get(servers::tools))
         .route("/api/servers", get(servers::list).post(servers::add))
         .route(one, get(servers::show).delete(servers::remove))

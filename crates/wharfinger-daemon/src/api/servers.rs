@@ -307,8 +307,7 @@ pub(crate) async fn restart(
 ) -> Result<Json<Report>, ApiError> {
     let agent = agent.any(&daemon)?;
     exists(&daemon, &name)?;
-    daemon.wharf.forget_failure(&name);
-    daemon.wharf.stop_server(&name, agent.as_ref()).await;
+    daemon.wharf.restart_server(&name, agent.as_ref()).await;
     report(&daemon, &name)
 }
 

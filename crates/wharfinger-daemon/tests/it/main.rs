@@ -15,6 +15,7 @@ mod document;
 mod handshake;
 mod http;
 mod input;
+mod journal;
 mod mixed;
 mod odd;
 mod passthrough;

@@ -106,6 +106,11 @@ impl Journal {
         self.0.queue.flush().await;
     }
 
+    /// The same, before everything ends: what can't be written is given up after a few seconds.
+    pub async fn finish(&self) {
+        self.0.queue.finish().await;
+    }
+
     /// The number of the newest row on disk; who follows waits for it to change, and asks for the rows then.
     pub fn last(&self) -> watch::Receiver<u64> {
         self.0.last.clone()

@@ -43,12 +43,22 @@ struct State {
     come: u64,
     /// Somebody waits for them to be written.
     hurry: bool,
-    /// No more will come.
-    closing: bool,
-    /// The writer is gone: what comes now is written by nobody.
-    ended: bool,
+    phase: Phase,
     /// Rows for which there was no room, and nobody who could wait.
     lost: u64,
+}
+
+/// How far it is to the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    #[default]
+    Open,
+    /// Somebody waits for the end, so what can't be written is not tried for long.
+    Ending,
+    /// No more will come.
+    Closing,
+    /// The writer is gone: what comes now is written by nobody.
+    Ended,
 }
 
 /// A row that waits for room. Whoever brings it may be gone before there is some.
@@ -122,7 +132,7 @@ impl Queue {
     fn try_push(&self, record: Record, (rows, bytes): (usize, usize)) -> Result<(), Record> {
         let size = record.arguments.len();
         let mut state = self.state();
-        if state.ended {
+        if state.phase == Phase::Ended {
             return Ok(());
         }
         // One alone has room, however large.
@@ -155,10 +165,21 @@ impl Queue {
         done.wait_for(|done| *done >= come).await.ok();
     }
 
+    /// As [`flush`](Self::flush), before everything ends.
+    pub(super) async fn finish(&self) {
+        self.reach(Phase::Ending);
+        self.flush().await;
+    }
+
     /// No more will come.
     pub(super) fn close(&self) {
-        self.state().closing = true;
+        self.reach(Phase::Closing);
         self.work.notify_one();
+    }
+
+    fn reach(&self, phase: Phase) {
+        let mut state = self.state();
+        state.phase = state.phase.max(phase);
     }
 
     /// For the writer: the next rows, `all` of them or a batch; `None` at the end.
@@ -166,7 +187,7 @@ impl Queue {
         let mut state = self.state();
         while state.waiting.is_empty() {
             state.hurry = false;
-            if state.closing {
+            if state.phase >= Phase::Closing {
                 return None;
             }
             state = self
@@ -175,7 +196,7 @@ impl Queue {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         let begun = Instant::now();
-        while state.waiting.len() < BATCH && !state.hurry && !state.closing {
+        while state.waiting.len() < BATCH && !state.hurry && state.phase < Phase::Closing {
             let Some(left) = LINGER
                 .checked_sub(begun.elapsed())
                 .filter(|left| !left.is_zero())
@@ -210,26 +231,26 @@ impl Queue {
     /// For the writer: it is gone.
     pub(super) fn end(&self) {
         let mut state = self.state();
-        state.ended = true;
+        state.phase = Phase::Ended;
         state.waiting.clear();
         drop(state);
         self.done.send_replace(u64::MAX);
         self.room.notify_waiters();
     }
 
-    /// For the writer: waits a while, no longer than until the journal is closed. Whether it is.
+    /// For the writer: waits a while, not long where somebody waits for the end. Whether that is so.
     pub(super) fn sleep(&self, time: Duration) -> bool {
+        let ends = |state: &State| state.phase >= Phase::Ending;
         let state = self.state();
-        if state.closing {
+        if ends(&state) {
             drop(state);
-            // Whoever ends does not wait long, and this is not for a busy loop.
-            std::thread::sleep(time.min(Duration::from_millis(20)));
+            std::thread::sleep(time.min(LINGER));
             return true;
         }
         let waited = self
             .work
-            .wait_timeout_while(state, time, |state| !state.closing);
-        waited.unwrap_or_else(PoisonError::into_inner).0.closing
+            .wait_timeout_while(state, time, |state| !ends(state));
+        ends(&waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
     /// For tests: how many wait.

@@ -17,6 +17,8 @@ use super::writer::Writer;
 use super::*;
 use crate::model::{AgentName, ServerName};
 
+const SHORT: Duration = Duration::from_millis(60);
+
 struct Place {
     dir: TempDir,
     redact: Redact,
@@ -43,7 +45,7 @@ impl Place {
     fn impatient(&self) -> Journal {
         let queue = Arc::new(Queue::new());
         let writer = Writer::new(&self.path(), queue.clone(), self.redact.clone(), 1000).unwrap();
-        let writer = writer.with_patience(Duration::from_millis(60));
+        let writer = writer.with_patience(SHORT, SHORT);
         Journal::with(&self.path(), queue, writer).unwrap()
     }
 
@@ -309,6 +311,26 @@ async fn what_can_not_be_written_for_long_is_counted_in_a_gap() {
     assert_eq!((&gap["rows"], &gap["from"]), (&json!(7), &json!(3)));
     assert_eq!(rows[2].text.as_deref(), Some("database is locked"));
     assert_eq!(journal.verify().await.unwrap().broken, None);
+}
+
+/// Whoever ends is not held for long by a disk that takes nothing.
+#[tokio::test]
+async fn the_end_does_not_wait_for_a_failing_disk() {
+    let place = Place::new();
+    let queue = Arc::new(Queue::new());
+    let writer = Writer::new(&place.path(), queue.clone(), place.redact.clone(), 1000).unwrap();
+    let journal = Journal::with(
+        &place.path(),
+        queue,
+        writer.with_patience(Duration::MAX, SHORT),
+    )
+    .unwrap();
+    let held = Connection::open(place.path()).unwrap();
+    held.execute_batch("BEGIN IMMEDIATE").unwrap();
+    journal.write(call(1)).await;
+    journal.finish().await;
+    held.execute_batch("COMMIT").unwrap();
+    assert_eq!(found(&journal).await.len(), 0);
 }
 
 #[tokio::test]

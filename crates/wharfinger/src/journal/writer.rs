@@ -18,7 +18,7 @@ use super::record::{Kind, Outcome, Record, Who, now};
 /// How long what can't be written is tried again, while those who bring more wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The same when the journal is being closed.
+/// The same where somebody waits for the end.
 const LAST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The pause before it is tried again; doubled with each time.
@@ -35,6 +35,7 @@ pub(super) struct Writer {
     /// Rows that are kept.
     rows: i64,
     patience: Duration,
+    last_patience: Duration,
     /// The number of the newest row.
     last: watch::Sender<u64>,
     /// The run before did not end as it should.
@@ -71,6 +72,8 @@ impl Writer {
         let db = Connection::open(path)?;
         db.busy_timeout(Duration::from_secs(5))?;
         db.pragma_update(None, "synchronous", "NORMAL")?;
+        // It writes at one end and removes at the other; 512 KiB of pages are plenty.
+        db.pragma_update(None, "cache_size", -512)?;
         let ends = known_ends(&db)?;
         let last = watch::Sender::new(super::chain::number(ends.last.seq));
         let cut_off = is_cut_off(&db)?;
@@ -81,6 +84,7 @@ impl Writer {
             redact,
             rows: i64::try_from(rows).unwrap_or(i64::MAX).max(1),
             patience: PATIENCE,
+            last_patience: LAST_PATIENCE,
             last,
             cut_off,
             ends,
@@ -96,8 +100,8 @@ impl Writer {
 
     /// For tests: gives up sooner.
     #[cfg(test)]
-    pub(super) fn with_patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub(super) fn with_patience(mut self, patience: Duration, last: Duration) -> Self {
+        (self.patience, self.last_patience) = (patience, last);
         self.db.busy_timeout(Duration::from_millis(1)).unwrap();
         self
     }
@@ -173,10 +177,10 @@ impl Writer {
             if trouble.given_up {
                 return false;
             }
-            let closing = self.queue.sleep(pause);
+            let ends = self.queue.sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(2));
-            let patience = if closing {
-                LAST_PATIENCE.min(self.patience)
+            let patience = if ends {
+                self.last_patience.min(self.patience)
             } else {
                 self.patience
             };
