@@ -14,6 +14,7 @@ mod discovery;
 mod emergency;
 mod environment;
 mod examples;
+mod gate;
 mod journal;
 mod lifecycle;
 mod protocol;

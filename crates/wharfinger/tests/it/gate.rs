@@ -1,0 +1,685 @@
+//! Agents of the agent profile, from the file to the call: what they see, and what waits for a person.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use wharfinger::approvals::{Approval, Caller, Decision, Scope, Stage};
+use wharfinger::journal::{Filter, Part};
+use wharfinger::model::{AgentName, Declared, Profile, ToolStatus};
+use wharfinger::policy::Flag;
+use wharfinger::{Decider, DecisionError, Refusal, Session, ToolCall, Wharf, Which};
+use wharfinger_testkit::{Home, poll_until};
+
+use crate::yard::{Yard, call, fake, host, names, text};
+
+pub(crate) const ECHO: &str = "mcp_s_echo";
+
+/// An agent `bot` of the agent profile, to which the server `s` is attached.
+pub(crate) async fn bot(modes: &[&str]) -> Yard {
+    let yard = Yard::new(json!({ "s": fake(modes, json!({})) })).await;
+    make_bot(&yard).await;
+    yard
+}
+
+pub(crate) async fn make_bot(yard: &Yard) {
+    let name = AgentName::new("bot").unwrap();
+    yard.wharf.add_agent(name, Profile::Agent).await.unwrap();
+    yard.wharf.attach("bot", "s").await.unwrap();
+}
+
+pub(crate) fn session(yard: &Yard, id: &str) -> Session {
+    yard.session_as("bot", id, Declared::default())
+}
+
+/// A call on a task of its own; the tools were listed before.
+fn calling(
+    session: &Session,
+    name: &str,
+    arguments: Value,
+    patience: Option<Duration>,
+) -> tokio::task::JoinHandle<Result<Value, Refusal>> {
+    let (session, name) = (session.clone(), name.to_owned());
+    tokio::spawn(async move {
+        let params = json!({ "name": name, "arguments": arguments }).to_string();
+        let params = serde_json::value::RawValue::from_string(params).unwrap();
+        let call = ToolCall {
+            patience,
+            ..ToolCall::new(&name, &params)
+        };
+        let result = session.call(call, |_| ()).await?;
+        Ok(serde_json::from_str(result.get()).unwrap())
+    })
+}
+
+/// The approvals that are open, as soon as there are so many.
+async fn open(wharf: &Wharf, count: usize) -> Vec<Approval> {
+    poll_until("approvals", tokio::time::sleep, || {
+        wharf.approvals().len() == count
+    })
+    .await;
+    wharf.approvals()
+}
+
+fn yes() -> Decision {
+    Decision::Approve {
+        arguments: None,
+        scope: Scope::Once,
+    }
+}
+
+async fn approve(wharf: &Wharf, approval: &Approval, scope: Scope) {
+    let decision = Decision::Approve {
+        arguments: None,
+        scope,
+    };
+    wharf
+        .decide(&approval.id, decision, Decider::Owner)
+        .await
+        .unwrap();
+}
+
+async fn rows(wharf: &Wharf, kind: &str) -> Vec<wharfinger::journal::Row> {
+    wharf.journal().flush().await;
+    let filter = Filter {
+        kind: Some(kind.into()),
+        ..Filter::default()
+    };
+    wharf
+        .journal()
+        .rows(filter, Part::Latest, 100)
+        .await
+        .unwrap()
+}
+
+fn no_patience() -> Option<Duration> {
+    Some(Duration::ZERO)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a144_a150_tools_of_an_attached_server_arrive_restricted_under_names_of_their_own() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    let mut seen = names(&session).await;
+    seen.sort();
+    assert_eq!(
+        seen,
+        [
+            "mcp_s_cwd",
+            "mcp_s_echo",
+            "mcp_s_env",
+            "mcp_s_pid",
+            "mcp_s_work"
+        ]
+    );
+    for tool in yard.wharf.agent_tools("bot").unwrap() {
+        if tool.server.is_some() {
+            assert_eq!(
+                (tool.enabled, tool.visible, tool.restricted, tool.status),
+                (true, true, true, Some(ToolStatus::New)),
+                "{}",
+                tool.name
+            );
+        } else {
+            // A89
+            assert!(!tool.enabled && !tool.visible, "{}", tool.name);
+        }
+    }
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a223_a_restricted_call_waits_for_one_yes_and_a_repeat_for_another() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    assert_eq!(
+        (
+            approval.stage,
+            approval.caller,
+            approval.binding.tool.as_str()
+        ),
+        (Stage::PendingApproval, Caller::Waiting, "echo")
+    );
+    assert!(approval.id.as_str().starts_with("task_"), "{}", approval.id);
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    let result = waiting.await.unwrap().unwrap();
+    assert_eq!(text(&result), "hi");
+    assert!(yard.wharf.approvals().is_empty());
+    // One yes is one call.
+    let again = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    let second = open(&yard.wharf, 1).await.remove(0);
+    assert_ne!(second.id, approval.id);
+    let decision = Decision::Deny {
+        reason: Some("once is enough".into()),
+    };
+    yard.wharf
+        .decide(&second.id, decision, Decider::Owner)
+        .await
+        .unwrap();
+    // A228
+    let refusal = again.await.unwrap().unwrap_err();
+    assert!(matches!(refusal, Refusal::Denied(_)), "{refusal:?}");
+    assert!(refusal.to_string().contains("once is enough"), "{refusal}");
+    let late = yard.wharf.decide(&second.id, yes(), Decider::Owner).await;
+    assert!(matches!(late, Err(DecisionError::Book(_))), "{late:?}");
+    let calls = rows(&yard.wharf, "call").await;
+    let told: Vec<_> = calls
+        .iter()
+        .map(|row| (row.outcome.as_str(), row.approval.as_deref()))
+        .collect();
+    assert_eq!(told, [("ok", Some(approval.id.as_str())), ("denied", None)]);
+    assert_eq!(rows(&yard.wharf, "approval").await.len(), 4);
+    assert!(
+        yard.wharf
+            .journal()
+            .verify()
+            .await
+            .unwrap()
+            .broken
+            .is_none()
+    );
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a227_an_approver_may_change_the_arguments() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    let with = |text: &str| Decision::Approve {
+        arguments: Some(Arc::from(
+            serde_json::value::RawValue::from_string(text.to_owned()).unwrap(),
+        )),
+        scope: Scope::Once,
+    };
+    for wrong in [r#"[1]"#, r#"{"_authorized":true}"#] {
+        let refused = yard
+            .wharf
+            .decide(&approval.id, with(wrong), Decider::Owner)
+            .await;
+        assert!(
+            matches!(refused, Err(DecisionError::Arguments(_))),
+            "{wrong}"
+        );
+    }
+    yard.wharf
+        .decide(
+            &approval.id,
+            with(r#"{"message":"edited"}"#),
+            Decider::Owner,
+        )
+        .await
+        .unwrap();
+    assert_eq!(text(&waiting.await.unwrap().unwrap()), "edited");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_impatient_caller_is_told_and_collects_its_result_once() {
+    let home = Home::new();
+    let record = Yard::mode(&home, "record", "record");
+    let yard = Yard::at(
+        home,
+        json!({ "s": fake(&[&record], json!({})) }),
+        json!({}),
+        host(),
+    )
+    .await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let arguments = json!({ "message": "hi" });
+    let told = calling(&session, ECHO, arguments.clone(), no_patience());
+    let refusal = told.await.unwrap().unwrap_err();
+    let Refusal::Waiting {
+        approval,
+        text: words,
+    } = refusal
+    else {
+        panic!("{refusal:?}");
+    };
+    assert!(
+        words.contains("Call it again with the same arguments"),
+        "{words}"
+    );
+    // Other arguments are another call, and so is another session's while this one is open.
+    let other = calling(&session, ECHO, json!({ "message": "ho" }), no_patience());
+    assert!(other.await.unwrap().is_err());
+    assert_eq!(yard.wharf.approvals().len(), 2);
+    yard.wharf
+        .decide(&approval, yes(), Decider::Owner)
+        .await
+        .unwrap();
+    poll_until("the call to be made", tokio::time::sleep, || {
+        let all = yard.wharf.approvals();
+        all.iter()
+            .any(|one| one.id == approval && one.stage == Stage::Completed)
+    })
+    .await;
+    // The order of members does not count.
+    let collected = calling(&session, ECHO, arguments.clone(), no_patience());
+    assert_eq!(text(&collected.await.unwrap().unwrap()), "hi");
+    let again = calling(&session, ECHO, arguments, no_patience());
+    assert!(
+        matches!(again.await.unwrap(), Err(Refusal::Waiting { .. })),
+        "a result is collected once"
+    );
+    let calls = yard.home.lines("record");
+    let made = calls.iter().filter(|line| line.contains("tools/call"));
+    assert_eq!(made.count(), 1, "{calls:?}");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_at_once_are_asked_about_one_by_one_and_a_told_one_is_gone_on_with() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let arguments = json!({ "message": "hi" });
+    let first = calling(&session, ECHO, arguments.clone(), None);
+    open(&yard.wharf, 1).await;
+    let second = calling(&session, ECHO, arguments.clone(), None);
+    let both = open(&yard.wharf, 2).await;
+    for one in &both {
+        approve(&yard.wharf, one, Scope::Once).await;
+    }
+    assert!(first.await.unwrap().is_ok() && second.await.unwrap().is_ok());
+    let told = calling(&session, ECHO, arguments.clone(), no_patience());
+    assert!(told.await.unwrap().is_err());
+    let attached = calling(&session, ECHO, arguments, None);
+    poll_until("the same call to wait again", tokio::time::sleep, || {
+        let all = yard.wharf.approvals();
+        all.len() == 1 && all[0].caller == Caller::Waiting
+    })
+    .await;
+    let one = yard.wharf.approvals().remove(0);
+    approve(&yard.wharf, &one, Scope::Once).await;
+    assert_eq!(text(&attached.await.unwrap().unwrap()), "hi");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_hangs_up_leaves_an_approval_that_runs_nothing_by_itself() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let arguments = json!({ "message": "hi" });
+    let waiting = calling(&session, ECHO, arguments.clone(), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    waiting.abort();
+    waiting.await.ok();
+    assert_eq!(yard.wharf.approvals()[0].caller, Caller::Gone);
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    assert_eq!(yard.wharf.approvals()[0].stage, Stage::Approved);
+    let again = calling(&session, ECHO, arguments, None);
+    assert_eq!(text(&again.await.unwrap().unwrap()), "hi");
+    assert!(yard.wharf.approvals().is_empty());
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a233_always_lifts_the_restriction_but_not_of_a_locked_tool() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    yard.wharf.lock_tool("bot", ECHO, true).await.unwrap();
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    let always = || Decision::Approve {
+        arguments: None,
+        scope: Scope::Always,
+    };
+    let refused = yard
+        .wharf
+        .decide(&approval.id, always(), Decider::Owner)
+        .await;
+    assert!(
+        matches!(refused, Err(DecisionError::Always(..))),
+        "{refused:?}"
+    );
+    yard.wharf.lock_tool("bot", ECHO, false).await.unwrap();
+    // What was asked about is not what it was.
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    let refusal = waiting.await.unwrap().unwrap_err();
+    assert!(
+        refusal.to_string().contains("has changed since"),
+        "{refusal}"
+    );
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    yard.wharf
+        .decide(&approval.id, always(), Decider::Owner)
+        .await
+        .unwrap();
+    assert_eq!(text(&waiting.await.unwrap().unwrap()), "hi");
+    let free = call(&session, ECHO, json!({ "message": "free" })).await;
+    assert_eq!(text(&free.unwrap()), "free");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_yes_for_the_session_or_the_arguments_is_good_for_them_alone() {
+    let yard = bot(&[]).await;
+    let one = session(&yard, "one");
+    let two = session(&yard, "two");
+    names(&one).await;
+    names(&two).await;
+    let say = |words: &str| json!({ "message": words });
+    let waiting = calling(&one, ECHO, say("a"), None);
+    approve(&yard.wharf, &open(&yard.wharf, 1).await[0], Scope::Session).await;
+    waiting.await.unwrap().unwrap();
+    assert!(
+        calling(&one, ECHO, say("b"), no_patience())
+            .await
+            .unwrap()
+            .is_ok()
+    );
+    assert!(
+        calling(&one, "mcp_s_pid", json!({}), no_patience())
+            .await
+            .unwrap()
+            .is_err()
+    );
+    assert!(
+        calling(&two, ECHO, say("b"), no_patience())
+            .await
+            .unwrap()
+            .is_err()
+    );
+    let waiting = calling(&two, ECHO, say("c"), None);
+    let asked = open(&yard.wharf, 3).await;
+    let asked = asked
+        .iter()
+        .find(|one| one.arguments.get().contains("\"c\""));
+    approve(&yard.wharf, asked.unwrap(), Scope::Arguments).await;
+    waiting.await.unwrap().unwrap();
+    assert!(
+        calling(&two, ECHO, say("c"), no_patience())
+            .await
+            .unwrap()
+            .is_ok()
+    );
+    assert!(
+        calling(&two, ECHO, say("d"), no_patience())
+            .await
+            .unwrap()
+            .is_err()
+    );
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a162_a163_what_is_off_or_hidden_is_refused_and_nobody_is_asked() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let switch = |flag, on| {
+        yard.wharf
+            .switch_tools("bot", Which::Tool(ECHO.into()), flag, on)
+    };
+    switch(Flag::Visible, false).await.unwrap();
+    let refusal = call(&session, ECHO, json!({ "message": "x" }))
+        .await
+        .unwrap_err();
+    assert!(refusal.to_string().contains("hidden"), "{refusal}");
+    assert!(!names(&session).await.contains(&ECHO.to_owned()));
+    switch(Flag::Enabled, false).await.unwrap();
+    let refusal = call(&session, ECHO, json!({ "message": "x" }))
+        .await
+        .unwrap_err();
+    assert!(refusal.to_string().contains(ECHO), "{refusal}");
+    assert!(refusal.to_string().contains("not enabled"), "{refusal}");
+    assert!(yard.wharf.approvals().is_empty());
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a147_p10_flags_of_the_runtime_are_taken_out_and_forged_ones_refused() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    let list = session.tools().await;
+    let tool = list.find("mcp_s_work").unwrap().tool.raw.get().to_owned();
+    assert!(
+        tool.contains("_reason") && tool.contains("_async"),
+        "{tool}"
+    );
+    let forged = json!({ "message": "x", "_authorized": true });
+    let refusal = call(&session, ECHO, forged).await.unwrap_err();
+    assert!(refusal.to_string().contains("_authorized"), "{refusal}");
+    assert_eq!(rows(&yard.wharf, "security.flag-forged").await.len(), 1);
+    let reasoned = json!({ "message": "x", "_reason": "because" });
+    let waiting = calling(&session, ECHO, reasoned, None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    assert_eq!(approval.said.as_deref(), Some("because"));
+    assert_eq!(approval.arguments.get(), r#"{"message":"x"}"#);
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    waiting.await.unwrap().unwrap();
+    // A232
+    let later = json!({ "message": "later", "_async": true });
+    let answer = call(&session, ECHO, later).await.unwrap();
+    let answer: Value = serde_json::from_str(text(&answer)).unwrap();
+    assert_eq!(answer["status"], "pending_approval");
+    approve(&yard.wharf, &open(&yard.wharf, 1).await[0], Scope::Once).await;
+    poll_until("the call to be made", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].stage == Stage::Completed
+    })
+    .await;
+    let result = call(&session, ECHO, json!({ "message": "later" }))
+        .await
+        .unwrap();
+    assert_eq!(text(&result), "later");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a151_a_changed_tool_is_off_until_it_is_reviewed() {
+    let home = Home::new();
+    let starts = Yard::mode(&home, "schema-by-start", "starts");
+    let servers = json!({ "s": fake(&[&starts], json!({})) });
+    let yard = Yard::at(home, servers.clone(), json!({}), host()).await;
+    make_bot(&yard).await;
+    let one = session(&yard, "one");
+    let seen = names(&one).await;
+    assert!(seen.contains(&"mcp_s_work".to_owned()), "{seen:?}");
+    // The server that runs is another start than the one that was listed first, and has other tools.
+    let tool = |name: &str| {
+        let tools = yard.wharf.agent_tools("bot").unwrap();
+        tools.into_iter().find(|tool| tool.name == name)
+    };
+    poll_until("the change to be seen", tokio::time::sleep, || {
+        tool("mcp_s_work").is_some_and(|tool| tool.status == Some(ToolStatus::Changed))
+    })
+    .await;
+    let changed = tool("mcp_s_work").unwrap();
+    assert!(!changed.enabled && !changed.visible && changed.restricted);
+    let lines = changed.change.unwrap().to_string();
+    assert!(lines.contains("inputSchema"), "{lines}");
+    let refusal = call(&one, "mcp_s_work", json!({})).await.unwrap_err();
+    assert!(refusal.to_string().contains("changed"), "{refusal}");
+    assert!(!names(&one).await.contains(&"mcp_s_work".to_owned()));
+    let by_hand = yard
+        .wharf
+        .switch_tools("bot", Which::Tool("mcp_s_work".into()), Flag::Enabled, true)
+        .await;
+    assert!(by_hand.is_err(), "a switch is no review");
+    let stale = wharfinger::catalog::Decision::Accept {
+        seen: Some("other".into()),
+    };
+    assert!(
+        yard.wharf
+            .review_tool("bot", "mcp_s_work", stale)
+            .await
+            .is_err()
+    );
+    let accept = wharfinger::catalog::Decision::Accept { seen: changed.hash };
+    yard.wharf
+        .review_tool("bot", "mcp_s_work", accept)
+        .await
+        .unwrap();
+    assert!(names(&one).await.contains(&"mcp_s_work".to_owned()));
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a93_a_server_comes_and_goes_while_the_agent_runs() {
+    let servers = json!({ "s": fake(&[], json!({})), "t": fake(&["tool=only"], json!({})) });
+    let yard = Yard::new(servers).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    yard.wharf.attach("bot", "t").await.unwrap();
+    poll_until("the tools of the new one", tokio::time::sleep, || {
+        session.known_tools().find("mcp_t_only").is_some()
+    })
+    .await;
+    poll_until("both to run", tokio::time::sleep, || {
+        session.servers_in_use().len() == 2
+    })
+    .await;
+    yard.wharf.detach("bot", "s").await.unwrap();
+    assert!(session.known_tools().find(ECHO).is_none(), "at once");
+    poll_until("the other to stop", tokio::time::sleep, || {
+        session.servers_in_use().len() == 1
+    })
+    .await;
+    let again = yard.wharf.detach("bot", "s").await;
+    assert!(again.is_err());
+    // A92: what was declared of it went with it.
+    let left = yard.wharf.agent_tools("bot").unwrap();
+    assert!(
+        left.iter()
+            .all(|tool| tool.server.as_ref().is_none_or(|s| s.as_str() == "t"))
+    );
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a180_servers_of_an_agent_run_while_a_session_is_open() {
+    let yard = bot(&[]).await;
+    assert_eq!(yard.processes().len(), 0);
+    let one = session(&yard, "one");
+    poll_until("the server to run", tokio::time::sleep, || {
+        one.servers_in_use().len() == 1
+    })
+    .await;
+    one.end().await;
+    yard.until_no_process().await;
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a231_what_waits_outlives_the_program_and_what_ran_is_unknown() {
+    let home = Home::new();
+    let never = Yard::mode(&home, "wait-for", "never");
+    let servers = json!({ "s": fake(&[&never], json!({})) });
+    let yard = Yard::at(home, servers.clone(), json!({}), host()).await;
+    make_bot(&yard).await;
+    let one = session(&yard, "one");
+    names(&one).await;
+    let told = calling(&one, ECHO, json!({ "message": "hi" }), no_patience());
+    told.await.unwrap().unwrap_err();
+    let waits = yard.wharf.approvals()[0].id.clone();
+    let running = calling(&one, "mcp_s_work", json!({}), None);
+    let asked = open(&yard.wharf, 2).await;
+    let runs = asked.iter().find(|one| one.id != waits).unwrap().clone();
+    approve(&yard.wharf, &runs, Scope::Once).await;
+    poll_until("it to run", tokio::time::sleep, || {
+        let all = yard.wharf.approvals();
+        all.iter().any(|one| one.stage == Stage::Running)
+    })
+    .await;
+    // As after a crash: nothing of it was settled.
+    let file = yard.home.file("agents/bot.adf");
+    let copy = yard.home.file("copy.adf");
+    yard.wharf.export_agent("bot", copy.clone()).await.unwrap();
+    let home = yard.close().await;
+    running.await.unwrap().unwrap_err();
+    std::fs::rename(&copy, &file).unwrap();
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    let left = yard.wharf.approvals();
+    let told: Vec<_> = left
+        .iter()
+        .map(|one| (one.id.clone(), one.stage, one.caller))
+        .collect();
+    assert_eq!(
+        told,
+        [(waits.clone(), Stage::PendingApproval, Caller::Told)]
+    );
+    let unknown = rows(&yard.wharf, "call").await;
+    assert!(
+        unknown.iter().any(
+            |row| row.outcome == "unknown" && row.approval.as_deref() == Some(runs.id.as_str())
+        ),
+        "{unknown:?}"
+    );
+    // The same call, in a new conversation, goes on with it.
+    let two = session(&yard, "two");
+    names(&two).await;
+    std::fs::File::create(yard.home.file("never")).unwrap();
+    let again = calling(&two, ECHO, json!({ "message": "hi" }), None);
+    poll_until("it to be gone on with", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].caller == Caller::Waiting
+    })
+    .await;
+    yard.wharf
+        .decide(&waits, yes(), Decider::Owner)
+        .await
+        .unwrap();
+    assert_eq!(text(&again.await.unwrap().unwrap()), "hi");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn p24_an_owner_calls_past_the_gate_and_the_journal_says_so() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let params = json!({ "name": ECHO, "arguments": { "message": "mine" } }).to_string();
+    let params = serde_json::value::RawValue::from_string(params).unwrap();
+    let owners = ToolCall {
+        as_owner: true,
+        ..ToolCall::new(ECHO, &params)
+    };
+    let result = session.call(owners, |_| ()).await.unwrap();
+    assert!(result.get().contains("mine"));
+    let bypassed = rows(&yard.wharf, "bypass").await;
+    assert_eq!(bypassed.len(), 1);
+    assert_eq!(bypassed[0].who, "owner");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_that_nobody_answers_expires_and_its_call_ends() {
+    let servers = json!({ "s": fake(&[], json!({})) });
+    let config = json!({ "daemon": { "approvalSeconds": 0.3 } });
+    let yard = Yard::with_config(servers, config).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let refusal = call(&session, ECHO, json!({ "message": "hi" }))
+        .await
+        .unwrap_err();
+    assert!(refusal.to_string().contains("in time"), "{refusal}");
+    assert!(yard.wharf.approvals().is_empty());
+    assert_eq!(rows(&yard.wharf, "approval.expired").await.len(), 1);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chat_agents_have_every_server_and_nobody_is_asked() {
+    let yard = bot(&[]).await;
+    let chat = yard.session("chat");
+    assert!(names(&chat).await.contains(&"echo".to_owned()));
+    let result = call(&chat, "echo", json!({ "message": "hi" }))
+        .await
+        .unwrap();
+    assert_eq!(text(&result), "hi");
+    assert!(yard.wharf.attach("default", "s").await.is_err());
+    assert!(yard.home.file("agents/default.adf").exists());
+    yard.close().await;
+}
