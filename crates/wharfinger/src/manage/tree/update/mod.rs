@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::rules::{self, Rule};
 use super::target::{Keys, get, resolve, set, text, unknown};
 use super::{MARKER, redacted, violations};
-use crate::manage::package::{check_name, is_sensitive_header};
+use crate::manage::package::{check_name, check_url, is_sensitive_header};
 use crate::manage::{Action, Error, Server, UpdateConfig};
 
 /// One field that changes.
@@ -245,6 +245,18 @@ impl Review<'_> {
             return refuse(format!(
                 "cannot be added with a secret in header `{header}`; name its variable in `header_env`"
             ));
+        }
+        let files = entry["credential_files"].as_array().into_iter().flatten();
+        if files.into_iter().any(|file| file.get("content").is_some()) {
+            return refuse(
+                "cannot be added with content of `credential_files`: use `mcp_install`, which seals it"
+                    .into(),
+            );
+        }
+        if let Some(url) = server.text("url")
+            && let Err(why) = check_url(url)
+        {
+            return refuse(format!("cannot be added: its `url` {why}"));
         }
         if server.text("command").is_none() && server.text("url").is_none() {
             return refuse("cannot be added without `command` or `url`; `mcp_install` makes an entry of a package".into());

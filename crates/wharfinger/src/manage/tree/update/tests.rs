@@ -1,4 +1,5 @@
 use super::*;
+use crate::manage::tree::restore;
 use serde_json::json;
 
 fn config() -> Value {
@@ -396,7 +397,7 @@ fn a93_servers_come_and_go_with_a_persons_word() {
     };
     refused(&add(json!({"name": "git"})), "is installed");
     refused(
-        &add(json!({"name": "Bad Name", "url": "u"})),
+        &add(json!({"name": "Bad Name", "url": "https://u/"})),
         "cannot be added: the name must be",
     );
     refused(
@@ -412,7 +413,7 @@ fn a93_servers_come_and_go_with_a_persons_word() {
         "stores the values sealed",
     );
     refused(
-        &add(json!({"name": "x", "url": "u", "headers": {"Authorization": "b"}})),
+        &add(json!({"name": "x", "url": "https://u/", "headers": {"Authorization": "b"}})),
         "`header_env`",
     );
     refused(
@@ -428,11 +429,11 @@ fn a93_servers_come_and_go_with_a_persons_word() {
         "without `command` or `url`",
     );
     refused(
-        &add(json!({"name": "x", "command": 5, "url": "u"})),
+        &add(json!({"name": "x", "command": 5, "url": "https://u/"})),
         "must be a string",
     );
     refused(
-        &set("mcp.servers.x", json!({"name": "y", "url": "u"})),
+        &set("mcp.servers.x", json!({"name": "y", "url": "https://u/"})),
         "under another name, `y`",
     );
     refused(
@@ -443,7 +444,7 @@ fn a93_servers_come_and_go_with_a_persons_word() {
         "only to `mcp.servers`",
     );
     let empty = json!({});
-    let owned = add(json!({"name": "owned", "url": "u"}));
+    let owned = add(json!({"name": "owned", "url": "https://u/"}));
     let error = review(&empty, &owned, &["owned"]).unwrap_err().to_string();
     assert!(
         error.contains("`mcp_install` with its name attaches it"),
@@ -516,4 +517,71 @@ fn a_change_is_told_without_its_value() {
         none.to_value()["message"],
         "all is as it was; nothing was changed"
     );
+}
+
+#[test]
+fn whatever_a_file_holds_nothing_breaks() {
+    let odd = [
+        json!(null),
+        json!(5),
+        json!("x"),
+        json!([]),
+        json!({}),
+        json!({"mcp": 5, "tools": 5, "limits": 5}),
+        json!({"mcp": {"servers": {}}, "tools": {}, "limits": []}),
+        json!({"mcp": {"servers": [5, null, {}, {"name": 5}]}, "tools": [null, "x", {"name": null}]}),
+        json!({"mcp": {"servers": [{"name": "x", "env": 5, "args": {}, "headers": [5], "url": 5}]}, "locked_fields": [""]}),
+    ];
+    let values = [
+        json!(null),
+        json!(true),
+        json!({}),
+        json!([]),
+        json!({"name": "x", "command": "c"}),
+        json!("x"),
+    ];
+    for config in odd {
+        let shown = redacted(&config);
+        assert_eq!(restore(&config, shown).unwrap(), config);
+        for path in [
+            "mcp",
+            "mcp.servers",
+            "mcp.servers.x",
+            "mcp.servers.0.a",
+            "mcp.servers.x.args.0",
+            "tools",
+            "tools.x",
+            "tools.x.enabled",
+            "limits",
+            "limits.x",
+            "limits.x.y",
+            "mcp.new_tools_restricted",
+        ] {
+            for value in &values {
+                for action in [
+                    Action::Set(value.clone()),
+                    Action::Append(value.clone()),
+                    Action::Remove,
+                ] {
+                    let request = UpdateConfig {
+                        path: path.into(),
+                        action,
+                    };
+                    let mut there = config.clone();
+                    match update(&mut there, &request, &[]) {
+                        Ok(_) => {}
+                        Err(_) => assert_eq!(there, config, "refused, so nothing changed"),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn p17_what_is_not_surely_off_is_on() {
+    let mut odd = config();
+    odd["tools"][0]["enabled"] = "off".into();
+    let changes = of(&odd, &set("tools.mcp_install.enabled", json!("true"))).unwrap();
+    assert_eq!(changes.approvals, ["enables the tool `mcp_install`"]);
 }
