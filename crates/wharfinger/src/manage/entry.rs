@@ -241,6 +241,9 @@ pub fn put(config: &mut Value, entry: Value) -> Result<(), Error> {
             "a server `{name}` was added meanwhile; look at it with `sys_get_config`"
         )));
     }
+    if !config.is_object() {
+        return Err(Error::refused("the agent's configuration is no object"));
+    }
     if !config["mcp"].is_object() {
         config["mcp"] = json!({});
     }
@@ -261,11 +264,11 @@ pub struct Removed {
 /// of names: a name is never taken apart to learn whose it is.
 pub fn remove(config: &mut Value, name: &str, tools: &[String]) -> Result<Removed, Error> {
     let entry = find(config, name)?.0.clone();
-    if let Some(list) = config["mcp"]["servers"].as_array_mut() {
+    if let Some(Value::Array(list)) = config.pointer_mut("/mcp/servers") {
         list.retain(|entry| entry["name"] != *name);
     }
     let mut declarations = vec![];
-    if let Some(rows) = config["tools"].as_array_mut() {
+    if let Some(Value::Array(rows)) = config.get_mut("tools") {
         rows.retain(|row| {
             let name = row["name"].as_str().unwrap_or_default();
             let gone = tools.iter().any(|tool| tool == name);
@@ -441,6 +444,9 @@ mod tests {
                 "mcp": {"servers": [{"name": "git_hub"}], "new_tools_restricted": false},
             })
         );
+        let mut bare = json!({"mcp": {"servers": [{"name": "a"}]}});
+        remove(&mut bare, "a", &[]).unwrap();
+        assert_eq!(bare, json!({"mcp": {"servers": []}}));
         assert_eq!(
             remove(&mut config, "git_hud", &[]).unwrap_err().to_string(),
             "no server `git_hud` is installed; did you mean `git_hub`?"

@@ -279,8 +279,8 @@ mod tests {
         FsWrite::read(arguments).unwrap()
     }
 
-    fn wrote(arguments: Value, there: Option<&File>) -> Result<String, String> {
-        write(&request(&arguments), there, 20)
+    fn wrote(arguments: &Value, there: Option<&File>) -> Result<String, String> {
+        write(&request(arguments), there, 20)
             .map(|written| String::from_utf8_lossy(&written.content).into_owned())
             .map_err(|error| error.to_string())
     }
@@ -324,7 +324,7 @@ mod tests {
         let there = file(b"one two");
         let check = |arguments: Value, there: Option<&File>, expect: Result<&str, &str>| {
             let expect = expect.map(str::to_owned).map_err(str::to_owned);
-            assert_eq!(wrote(arguments, there), expect);
+            assert_eq!(wrote(&arguments, there), expect);
         };
         check(json!({"path": "a", "content": "x"}), None, Ok("x"));
         check(json!({"path": "a", "content": "x"}), Some(&there), Ok("x"));

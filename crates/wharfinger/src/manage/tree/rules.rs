@@ -132,11 +132,13 @@ pub(super) fn rule(
         )),
         ["tools"] => Rule::Never("tools are changed one by one: `tools.<name>.enabled`".into()),
         ["tools", name, flag @ ("enabled" | "visible")] => {
-            let on = |value: Option<&Value>| value == Some(&Value::Bool(true));
-            match (on(before), on(after), flag) {
-                (false, true, "enabled") => Rule::Approval(format!("enables the tool `{name}`")),
-                (false, true, _) => Rule::Approval(format!("shows the tool `{name}` to the model")),
-                _ => Rule::Free,
+            // Only `false` is surely off: a program may take anything else for on.
+            let was = before == Some(&Value::Bool(true));
+            let off = matches!(after, None | Some(Value::Null | Value::Bool(false)));
+            match flag {
+                _ if was || off => Rule::Free,
+                "enabled" => Rule::Approval(format!("enables the tool `{name}`")),
+                _ => Rule::Approval(format!("shows the tool `{name}` to the model")),
             }
         }
         ["tools", _] => Rule::Never(

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::rules::{self, Rule};
 use super::target::{Keys, get, resolve, set, text, unknown};
 use super::{MARKER, redacted, violations};
-use crate::manage::package::{check_name, is_sensitive_header};
+use crate::manage::package::{check_name, check_url, is_sensitive_header};
 use crate::manage::{Action, Error, Server, UpdateConfig};
 
 /// One field that changes.
@@ -131,7 +131,7 @@ impl Review<'_> {
     fn walk(&mut self, keys: &[String], value: Option<Value>) -> Result<(), Error> {
         let before = get(self.config, keys);
         // What is as it was, or as it was shown, is no change (A111, P33).
-        if value.as_ref() == before || (value.is_some() && value.as_ref() == get(self.hidden, keys))
+        if value.is_some() && (value.as_ref() == before || value.as_ref() == get(self.hidden, keys))
         {
             return Ok(());
         }
@@ -144,11 +144,7 @@ impl Review<'_> {
             {
                 self.members(keys, members)
             }
-            (["tools", _, ..] | ["mcp", "servers", _, _, ..] | ["mcp", "servers", _], None)
-                if before.is_none() =>
-            {
-                Err(unknown(self.config, keys))
-            }
+            (_, None) if before.is_none() && self.has_row(keys) => Ok(()),
             (["mcp", "servers", name], Some(entry)) if before.is_none() => {
                 self.added(keys, name, &entry)
             }
@@ -168,18 +164,19 @@ impl Review<'_> {
                 "`{}` must be an object",
                 text(keys)
             ))),
-            (parts, value) => {
-                let row = match parts {
-                    ["tools", ..] => 2,
-                    ["mcp", "servers", ..] => 3,
-                    _ => 0,
-                };
-                if row > 0 && keys.len() > row && get(self.config, &keys[..row]).is_none() {
-                    return Err(unknown(self.config, keys));
-                }
-                self.change(keys, value)
-            }
+            (_, _) if !self.has_row(keys) => Err(unknown(self.config, keys)),
+            (_, value) => self.change(keys, value),
         }
+    }
+
+    /// Whether the row that is written into, or taken away, is there. Paths that lead through none have theirs.
+    fn has_row(&self, keys: &[String]) -> bool {
+        let row = match keys.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["tools", _, ..] => 2,
+            ["mcp", "servers", _, ..] => 3,
+            _ => return true,
+        };
+        get(self.config, &keys[..row]).is_some()
     }
 
     fn members(
@@ -248,6 +245,18 @@ impl Review<'_> {
             return refuse(format!(
                 "cannot be added with a secret in header `{header}`; name its variable in `header_env`"
             ));
+        }
+        let files = entry["credential_files"].as_array().into_iter().flatten();
+        if files.into_iter().any(|file| file.get("content").is_some()) {
+            return refuse(
+                "cannot be added with content of `credential_files`: use `mcp_install`, which seals it"
+                    .into(),
+            );
+        }
+        if let Some(url) = server.text("url")
+            && let Err(why) = check_url(url)
+        {
+            return refuse(format!("cannot be added: its `url` {why}"));
         }
         if server.text("command").is_none() && server.text("url").is_none() {
             return refuse("cannot be added without `command` or `url`; `mcp_install` makes an entry of a package".into());
