@@ -2,6 +2,7 @@
 //! every server; those of the agent profile have what is in their file.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use arc_swap::ArcSwap;
@@ -111,7 +112,7 @@ pub(crate) struct Agent {
     file: Result<Arc<AgentFile>, String>,
     rights: ArcSwap<Rights>,
     /// Its file is its owner's, or what would run of it was confirmed.
-    pub(crate) is_trusted: bool,
+    is_trusted: AtomicBool,
     /// One change after the other.
     editing: tokio::sync::Mutex<()>,
     /// Where its servers stand, as long as one of them is there (A192).
@@ -134,7 +135,7 @@ impl Agent {
             profile: Profile::Chat,
             file: Err("it has no file".into()),
             rights: ArcSwap::default(),
-            is_trusted: true,
+            is_trusted: AtomicBool::new(true),
             editing: tokio::sync::Mutex::default(),
             scratch: Mutex::default(),
             view: Mutex::default(),
@@ -150,7 +151,7 @@ impl Agent {
         Ok(Self {
             profile: profile.unwrap_or(Profile::Agent),
             rights: ArcSwap::from_pointee(rights(&file)?),
-            is_trusted: owner.as_deref() == ours || confirmed.as_deref() == ours,
+            is_trusted: AtomicBool::new(owner.as_deref() == ours || confirmed.as_deref() == ours),
             file: Ok(Arc::new(file)),
             ..Self::chat(name)
         })
@@ -161,13 +162,18 @@ impl Agent {
             // What it would be allowed is not known, so it is allowed nothing.
             profile: Profile::Agent,
             file: Err(reason),
-            is_trusted: false,
+            is_trusted: AtomicBool::new(false),
             ..Self::chat(name)
         }
     }
 
     pub(crate) fn rights(&self) -> Arc<Rights> {
         self.rights.load_full()
+    }
+
+    /// Whether what is in its file alone may run.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted.load(Ordering::Acquire)
     }
 
     pub(crate) fn file(&self) -> Result<Arc<AgentFile>, String> {
@@ -387,6 +393,10 @@ impl LazyKeys {
 
 /// An agent as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub struct AgentState {
     /// Its name.
     pub name: AgentName,
@@ -722,6 +732,31 @@ impl Wharf {
         });
         self.disable_missing(&agent).await;
         Ok(name)
+    }
+
+    /// What is in the file of another owner alone may run from now on (T1); gives what that is.
+    pub async fn confirm_agent(&self, name: &str) -> Result<Vec<String>, AgentError> {
+        let (agent, file) = self.usable(name)?;
+        let keys = self.0.keys.clone();
+        blocking(move || file.set_meta(CONFIRMED, keys.get()?.owner_did())).await?;
+        agent.is_trusted.store(true, Ordering::Release);
+        // Its view is made anew.
+        agent.rights.store(Arc::new(Rights::clone(&agent.rights())));
+        self.changed();
+        let rows: Vec<Value> = agent
+            .rights()
+            .attached
+            .iter()
+            .map(|attached| attached.row.clone())
+            .collect();
+        self.0.journal.write_now(Record {
+            agent: Some(agent.name.clone()),
+            ..Record::new(Kind::AgentImported, Who::Owner)
+        });
+        for session in self.sessions_of(&agent.name) {
+            session.become_active().await;
+        }
+        Ok(crate::installed::would_run(&rows, &self.config()))
     }
 
     /// Tools of servers that are not there any more are switched off (A140, A202).

@@ -209,7 +209,8 @@ impl Session {
         if self.profile() == Profile::Chat {
             return self.carry_out(&found, call, notes).await;
         }
-        self.gated(&found, call, notes, recording).await
+        // Boxed, so that calls that need nobody stay small.
+        Box::pin(self.gated(&found, call, notes, recording)).await
     }
 
     /// Makes a call that may be made, and tells that it was.
@@ -222,7 +223,7 @@ impl Session {
         let started = Instant::now();
         let reply = match found.entry {
             Some(entry) => self.call_tool(entry, &found.tool, call, notes).await,
-            None => self.manage(&found.tool, call.params).await,
+            None => Box::pin(self.manage(&found.tool, call.params)).await,
         };
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.wharf.0.events.tell(EventKind::Called {

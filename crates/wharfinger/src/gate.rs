@@ -161,16 +161,14 @@ impl Session {
                 Ok(Arc::from(said(&text.to_string()))),
             ));
         }
-        match self.wait(&id, given, &asking, call, notes).await? {
-            Some(outcome) => Ok(Passage::Collected(id, outcome)),
-            None => {
-                let params = self.begin(&id, found).await?;
-                Ok(Passage::Open(Admitted {
-                    params: Some(with_arguments(call.params, &params)),
-                    approval: Some(id),
-                }))
-            }
+        if let Some(outcome) = self.wait(&id, given, &asking, call, notes).await? {
+            return Ok(Passage::Collected(id, outcome));
         }
+        let params = self.begin(&id, found).await?;
+        Ok(Passage::Open(Admitted {
+            params: Some(with_arguments(call.params, &params)),
+            approval: Some(id),
+        }))
     }
 
     /// Writes down that a call waits, and tells everybody.

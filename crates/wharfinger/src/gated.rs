@@ -80,7 +80,7 @@ impl Session {
             return Err(Refusal::Unavailable(text));
         }
         let rights = self.state.own.rights();
-        let known = self.known_of(&rights, found);
+        let known = Self::known_of(&rights, found);
         let reason = match policy::verdict(&known, Caller::Model) {
             Verdict::Refuse(_) => return Err(Refusal::Unavailable(self.why_not(&found.exposed))),
             Verdict::Ask(_) => Some((Reason::Restricted, self.why(&known, found))),
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// What there is to know of a tool before it is called.
-    fn known_of(&self, rights: &Rights, found: &Found<'_>) -> Known {
+    fn known_of(rights: &Rights, found: &Found<'_>) -> Known {
         let exposed = found.exposed.as_ref();
         let server = found.server();
         Known {

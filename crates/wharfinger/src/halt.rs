@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::config::files::{Readers, replace};
-use crate::journal::EventKind;
+use crate::journal::{EventKind, Kind, Record, Who};
 use crate::servers::{Gate, Halted};
 use crate::session::Session;
 use crate::wharf::{Wharf, lock};
@@ -68,6 +68,17 @@ impl Wharf {
             let wharf = self.clone();
             Session { wharf, state }.stop_calls();
         }
+        if before.is_none() {
+            let record = Record {
+                text: Some(halted.reason.clone()),
+                ..Record::new(Kind::EmergencyStop, Who::Owner)
+            };
+            self.0.journal.write(record).await;
+        }
+        // Nobody approves what can't be done any more (A230).
+        for agent in self.agents() {
+            self.withdraw(&agent, "every server was stopped").await;
+        }
         let empty = self.0.context.gate.until_empty();
         if tokio::time::timeout(PATIENCE, empty).await.is_err() {
             tracing::error!("some servers could not be ended");
@@ -105,6 +116,8 @@ impl Wharf {
             }
             tracing::info!("the emergency stop is over");
             self.0.events.tell(EventKind::Released);
+            let record = Record::new(Kind::EmergencyRelease, Who::Owner);
+            self.0.journal.write_now(record);
         }
         Ok(released)
     }

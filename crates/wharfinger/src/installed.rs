@@ -34,8 +34,8 @@ pub(crate) fn view(agent: &Agent, config: &Config, rights: &Rights, wharf: &Whar
             match own(agent, attached, rights, wharf) {
                 Ok(entry) => view.servers.push(entry),
                 Err(why) => {
-                    view.broken
-                        .push((attached.name.clone(), Source::Agent, problem(name, why)))
+                    let broken = (attached.name.clone(), Source::Agent, problem(name, why));
+                    view.broken.push(broken);
                 }
             }
         }
@@ -60,7 +60,7 @@ fn own(
     rights: &Rights,
     wharf: &Wharf,
 ) -> Result<ServerEntry, String> {
-    if !agent.is_trusted {
+    if !agent.is_trusted() {
         return Err(format!(
             "the file of the agent comes from another owner; `wharf agent confirm {}` lets its own servers run",
             agent.name

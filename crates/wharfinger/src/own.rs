@@ -196,7 +196,7 @@ impl Session {
             .wharf
             .edit_agent(&self.state.own, move |draft| remove_server(draft, &gone))
             .await;
-        edited.map_err(refused)?;
+        edited.map_err(|error| refused(&error))?;
         self.note_server(&name, Kind::ServerDetached).await;
         Ok(Uninstalled { name, tools }.to_value())
     }
@@ -219,8 +219,9 @@ impl Session {
 
     async fn fetch(&self, arguments: &Value) -> Result<Value, manage::Error> {
         let request = manage::Fetch::read(arguments)?;
-        let _ = request;
-        todo!()
+        let fetched = self.wharf.0.web.fetch(&request).await;
+        let fetched = fetched.map_err(|error| manage::Error::Refused(error.to_string()))?;
+        Ok(fetched.to_value())
     }
 
     /// Starts a server of this agent as its sessions would, and waits for its tools to be declared.
@@ -304,7 +305,7 @@ impl Session {
     }
 }
 
-fn refused<E: std::fmt::Display>(error: EditError<E>) -> manage::Error {
+fn refused<E: std::fmt::Display>(error: &EditError<E>) -> manage::Error {
     manage::Error::Refused(error.to_string())
 }
 

@@ -74,15 +74,6 @@ impl Wharf {
         }
     }
 
-    /// The owner did something about an agent.
-    pub(crate) async fn record_agent(&self, kind: Kind, agent: &AgentName) {
-        let record = Record {
-            agent: Some(agent.clone()),
-            ..Record::new(kind, Who::Owner)
-        };
-        self.0.journal.write(record).await;
-    }
-
     /// The owner had a server started afresh, for one agent or for all.
     pub(crate) async fn record_restart(&self, server: &str, agent: Option<&AgentName>) {
         let record = Record {

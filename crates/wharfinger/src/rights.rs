@@ -25,6 +25,10 @@ pub(crate) struct Attached {
 
 /// Everything an agent may do. Of the chat profile, nothing of it is asked.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
 pub(crate) struct Rights {
     /// In the order of the file.
     pub(crate) attached: Vec<Attached>,

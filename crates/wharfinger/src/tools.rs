@@ -20,6 +20,10 @@ use crate::wharf::Wharf;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they are the flags of a declaration"
+)]
 pub struct AgentTool {
     /// As the agent calls it.
     pub name: String,

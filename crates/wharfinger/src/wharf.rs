@@ -25,6 +25,7 @@ use crate::instances::Instances;
 use crate::journal::{Events, Journal, Redact, Store, StoreError};
 use crate::launch::{self, Inherit, Owner};
 use crate::log::{Logs, Pace};
+use crate::manage::fetch;
 use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
 use crate::refresh::{self, Update};
 use crate::servers::Context;
@@ -49,6 +50,8 @@ pub struct Options {
     pub scratch: PathBuf,
     /// The host's environment; servers get a part of it (V18).
     pub environment: BTreeMap<String, String>,
+    /// What agents may fetch of the web, and how.
+    pub web: fetch::Options,
     /// Who owns the processes that will be started: each carries its mark ([`launch::OWNER`]), so that a
     /// [`launch::Guard`] finds them. Two wharfs in one process need two.
     pub owner: Owner,
@@ -72,6 +75,7 @@ impl Options {
             workspaces: folder.join("workspaces"),
             scratch: folder.join("scratch"),
             environment,
+            web: fetch::Options::default(),
             owner: Owner::new(&format!("{:016x}", hasher.finish())),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         }
@@ -111,6 +115,7 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) journal: Journal,
     pub(crate) gate: Gate,
+    pub(crate) web: fetch::Client,
     pub(crate) keys: LazyKeys,
     pub(crate) agents_folder: PathBuf,
     /// One agent after the other is made, imported or removed.
@@ -177,6 +182,7 @@ impl Wharf {
             workspaces,
             scratch,
             environment,
+            web,
             owner,
             version,
         } = options;
@@ -219,6 +225,7 @@ impl Wharf {
             store,
             journal,
             gate: Gate::default(),
+            web: fetch::Client::new(web),
             keys: LazyKeys::new(identity),
             agents_folder: agents,
             changing_agents: tokio::sync::Mutex::default(),

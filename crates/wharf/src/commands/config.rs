@@ -211,7 +211,9 @@ fn server(inputs: &Inputs, entry: &ServerEntry) -> Vec<Shown> {
                 (path, from)
             }
             // The preset's own settings tell where it comes from.
-            Source::Preset | Source::Run => (vec!["mcp", "servers", name, field.name], vec![]),
+            Source::Preset | Source::Run | Source::Agent => {
+                (vec!["mcp", "servers", name, field.name], vec![])
+            }
         };
         let value = field_value(entry, field.name)?;
         Some(Shown {

@@ -87,7 +87,7 @@ pub(crate) async fn add(
     if let Some(profile) = new.profile.filter(|profile| profile != "chat") {
         return Err(wrong("profile", format!("must be `chat`, not {profile:?}")));
     }
-    daemon.wharf.add_agent(name.clone()).await?;
+    daemon.wharf.add_agent(name.clone(), Profile::Chat).await?;
     Ok((StatusCode::CREATED, Json(body(&daemon, &name))))
 }
 

@@ -89,6 +89,8 @@ pub(crate) async fn call(
             params: &params,
             progress: true,
             log_level: Some("info"),
+            patience: None,
+            as_owner: false,
         };
         let told = |note| {
             if let Some(frame) = note_frame(note) {
@@ -110,6 +112,8 @@ pub(crate) async fn call(
                 let kind = match &refusal {
                     Refusal::Unknown(_) => "unknown",
                     Refusal::Unavailable(_) => "unavailable",
+                    Refusal::Denied(_) => "denied",
+                    Refusal::Waiting { .. } => "waiting",
                     Refusal::Failed { .. } | Refusal::Server(_) => "failed",
                 };
                 frame(

@@ -23,14 +23,14 @@ pub struct AgentFile {
     pub(super) config: ArcSwap<Value>,
     keys: Keys,
     state: Mutex<State>,
-    // The last: let go when the database is closed.
-    _lock: OwnerLock,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     connection: Option<Connection>,
     pub unlocked: Unlocked,
+    /// Let go when the database is closed.
+    lock: Option<OwnerLock>,
 }
 
 /// Held by whoever looks at a file without `SQLite`'s locks, so that nobody of this process begins or ends to have it
@@ -88,8 +88,8 @@ impl AgentFile {
             state: Mutex::new(State {
                 connection: Some(connection),
                 unlocked,
+                lock: Some(lock),
             }),
-            _lock: lock,
         })
     }
 
@@ -128,8 +128,9 @@ impl AgentFile {
         } else {
             mark_closed(&connection).map_err(&failed)
         };
-        connection.close().map_err(|(_, error)| failed(error))?;
-        marked
+        let closed = connection.close().map_err(|(_, error)| failed(error));
+        state.lock = None;
+        closed.and(marked)
     }
 
     /// Reads.
@@ -153,6 +154,7 @@ impl AgentFile {
         let State {
             connection,
             unlocked,
+            lock: _,
         } = &mut *state;
         let connection = connection.as_mut().ok_or(Error::Closed)?;
         let transaction = connection

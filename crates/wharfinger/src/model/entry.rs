@@ -88,6 +88,10 @@ impl StderrLevel {
 
 /// A server as it was configured (V11), checked, nothing expanded yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an option of its own"
+)]
 pub struct ServerEntry {
     /// Unique over all sources.
     pub name: ServerName,
