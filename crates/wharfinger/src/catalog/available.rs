@@ -20,3 +20,35 @@ pub fn available_tools(tools: &[Tool]) -> Value {
     };
     tools.iter().map(one).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::model::ToolName;
+
+    #[test]
+    fn a156_a159_the_last_listing_is_readable_without_its_server() {
+        let tools = [
+            r#"{"name":"a","title":"A","description":"Does","inputSchema":{"type":"object","properties":{"z":{"maximum":1.5},"a":{}}}}"#,
+            r#"{"name":"b"}"#,
+            r#"{"name":"c","inputSchema":{"maximum":1e400}}"#,
+        ];
+        let tools = tools.map(|text| Tool {
+            name: ToolName::new(&text[9..10]).unwrap(),
+            raw: Arc::from(RawValue::from_string(text.into()).unwrap()),
+        });
+        assert_eq!(
+            available_tools(&tools).to_string(),
+            concat!(
+                r#"[{"name":"a","description":"Does","input_schema":{"type":"object","properties":{"z":{"maximum":1.5},"a":{}}}},"#,
+                r#"{"name":"b","description":"","input_schema":{}},"#,
+                r#"{"name":"c","description":"","input_schema":{}}]"#
+            )
+        );
+        assert_eq!(available_tools(&[]), json!([]));
+    }
+}

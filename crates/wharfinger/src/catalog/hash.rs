@@ -190,6 +190,15 @@ mod tests {
     }
 
     #[test]
+    fn what_just_fits_is_stored_as_it_is() {
+        let around = r#"{"description":"","input_schema":{},"name":"a"}"#.len();
+        for (length, is_text) in [(SIZE - around, true), (SIZE - around + 1, false)] {
+            let text = format!(r#"{{"name":"a","description":"{}"}}"#, "x".repeat(length));
+            assert_eq!(tool_hash(&tool(&text)).starts_with('{'), is_text);
+        }
+    }
+
+    #[test]
     fn what_is_too_large_is_stored_as_a_hash_and_never_the_same_as_another() {
         let large = |fill: &str| format!(r#"{{"name":"a","description":"{}"}}"#, fill.repeat(SIZE));
         let (one, other) = (tool(&large("x")), tool(&large("y")));

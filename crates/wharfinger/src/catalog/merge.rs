@@ -69,10 +69,6 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String], claims: &Claims) -> Cata
     let mut taken: HashMap<String, &ServerName> = HashMap::new();
     let (mut tools, mut warnings) = (vec![], vec![]);
     for offer in offers {
-        match offer.on_clash {
-            // Names that were given with a suffix do not clash; if some do all the same, nobody's call may reach another.
-            OnClash::SkipAndWarn | OnClash::Suffix => {}
-        }
         for (tool, name) in offer.tools.iter().zip(offer.names) {
             let folded = fold(name);
             let server = offer.server;
@@ -80,10 +76,8 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String], claims: &Claims) -> Cata
                 warnings.push(format!(
                     "`{name}` of `{server}` is not offered, since `{built_in}` is a built-in tool; give `{server}` a toolPrefix"
                 ));
-            } else if let Some(first) = taken.get(&folded).filter(|first| **first != server) {
-                warnings.push(format!(
-                    "`{name}` is offered by `{first}` and by `{server}`; the first wins, so give one of them a toolPrefix to keep both"
-                ));
+            } else if let Some(warning) = clash(offer, name, taken.get(&folded).copied()) {
+                warnings.push(warning);
             } else {
                 taken.insert(folded, server);
                 tools.push(Exposed {
@@ -106,6 +100,22 @@ pub fn merge(offers: &[Offer<'_>], reserved: &[String], claims: &Claims) -> Cata
         list,
         portable,
         warnings,
+    }
+}
+
+/// Why a name cannot be given that another tool may have.
+fn clash(offer: &Offer<'_>, name: &str, first: Option<&ServerName>) -> Option<String> {
+    let (first, server) = (first?, offer.server);
+    match offer.on_clash {
+        OnClash::SkipAndWarn => (first != server).then(|| {
+            format!(
+                "`{name}` is offered by `{first}` and by `{server}`; the first wins, so give one of them a toolPrefix to keep both"
+            )
+        }),
+        // Every tool was given a name of its own, so it is the same tool.
+        OnClash::Suffix => Some(format!(
+            "`{name}` is listed by `{server}` more than once; the first counts"
+        )),
     }
 }
 
@@ -290,6 +300,36 @@ mod tests {
         assert_eq!(
             merge(&[], &[], &Claims::default()).list.get(),
             r#"{"tools":[]}"#
+        );
+    }
+
+    #[test]
+    fn a145_an_agents_tool_that_is_listed_twice_is_offered_once() {
+        let text = r#"{"mcpServers":{"a":{"command":"x"}}}"#.into();
+        let inputs = Inputs {
+            settings: Some(File {
+                name: "s".into(),
+                text,
+            }),
+            ..Inputs::default()
+        };
+        let policy = crate::policy::effective(&load(&inputs).config.servers[0], Profile::Agent);
+        let raws = ["x", "x", "y"].map(|name| json::raw(&serde_json::json!({"name": name})));
+        let tools = read(raws.iter().map(|raw| &**raw)).tools;
+        let names = ["mcp_a_x", "mcp_a_x", "mcp_a_y"].map(str::to_owned);
+        let server = ServerName::new("a").unwrap();
+        let offer = Offer {
+            server: &server,
+            policy: &policy,
+            tools: &tools,
+            names: &names,
+        };
+        let catalog = merge(&[offer], &["MCP-a-y".to_owned()], &Claims::default());
+        assert_eq!(catalog.tools.len(), 1);
+        assert_eq!(catalog.warnings.len(), 2);
+        assert_eq!(
+            catalog.warnings[0],
+            "`mcp_a_x` is listed by `a` more than once; the first counts"
         );
     }
 

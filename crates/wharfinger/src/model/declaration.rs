@@ -219,3 +219,188 @@ fn put(row: &mut Map<String, Value>, key: &str, value: Option<&str>) {
         None => drop(row.shift_remove(key)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(name: &str) -> Declaration {
+        Declaration {
+            name: name.into(),
+            ..Declaration::default()
+        }
+    }
+
+    #[test]
+    fn a149_missing_flags_are_false_and_the_first_of_a_name_counts() {
+        let config = json!({"tools": [
+            {"name": "a"},
+            {"name": "b", "enabled": true, "visible": true, "restricted": true, "locked": true,
+             "mcp_tool_hash": "h", "mcp_tool_status": "changed"},
+            7, {"enabled": true}, {"name": 7},
+            {"name": "c", "enabled": "yes", "visible": 1, "mcp_tool_hash": 1, "mcp_tool_status": "odd"},
+            {"name": "a", "enabled": true, "visible": true, "restricted": true, "mcp_tool_hash": "x"},
+            {"name": "c", "locked": true},
+            {"name": "b"},
+        ]});
+        let full = Declaration {
+            enabled: true,
+            visible: true,
+            restricted: true,
+            locked: true,
+            mcp_tool_hash: Some("h".into()),
+            mcp_tool_status: Some(ToolStatus::Changed),
+            ..row("b")
+        };
+        let expect = [
+            Declaration {
+                restricted: true,
+                ..row("a")
+            },
+            full,
+            Declaration {
+                locked: true,
+                ..row("c")
+            },
+        ];
+        assert_eq!(declarations(&config), expect);
+        for nothing in [
+            json!({}),
+            json!(7),
+            json!({"tools": {}}),
+            json!({"tools": []}),
+        ] {
+            assert_eq!(declarations(&nothing), []);
+        }
+    }
+
+    #[test]
+    fn a213_rows_are_edited_in_place_and_new_ones_follow() {
+        let mut config = json!({
+            "id": "x",
+            "tools": [
+                {"x": 1, "name": "a", "enabled": true, "mcp_tool_hash": "h", "y": [], "mcp_tool_status": "changed", "z": 1},
+                7,
+                {"name": "b", "mcp_tool_status": "odd", "visible": "yes"},
+            ],
+            "mcp": {},
+        });
+        let mut rows = declarations(&config);
+        assert_eq!(declare(&mut config, &rows), Ok(false));
+        rows[0].enabled = false;
+        rows[0].mcp_tool_hash = Some("h2".into());
+        rows[0].mcp_tool_status = None;
+        rows[1].restricted = true;
+        rows.push(Declaration {
+            enabled: true,
+            mcp_tool_status: Some(ToolStatus::New),
+            ..row("c")
+        });
+        rows.push(Declaration {
+            locked: true,
+            ..row("d")
+        });
+        assert_eq!(declare(&mut config, &rows), Ok(true));
+        let expect = concat!(
+            r#"{"id":"x","tools":[{"x":1,"name":"a","enabled":false,"mcp_tool_hash":"h2","y":[],"z":1},7,"#,
+            r#"{"name":"b","mcp_tool_status":"odd","visible":"yes","restricted":true},"#,
+            r#"{"name":"c","enabled":true,"visible":false,"restricted":false,"mcp_tool_status":"new"},"#,
+            r#"{"name":"d","enabled":false,"visible":false,"restricted":false,"locked":true}],"mcp":{}}"#
+        );
+        assert_eq!(config.to_string(), expect);
+        assert_eq!(declarations(&config), rows);
+        assert_eq!(declare(&mut config, &rows), Ok(false));
+    }
+
+    #[test]
+    fn each_member_alone_is_a_change() {
+        let changes: [fn(&mut Declaration); 6] = [
+            |row| row.enabled = true,
+            |row| row.visible = true,
+            |row| row.restricted = true,
+            |row| row.locked = true,
+            |row| row.mcp_tool_hash = Some("h".into()),
+            |row| row.mcp_tool_status = Some(ToolStatus::Removed),
+        ];
+        for change in changes {
+            let mut config = json!({"tools": [{"name": "a"}]});
+            let mut rows = declarations(&config);
+            change(&mut rows[0]);
+            assert_eq!(declare(&mut config, &rows), Ok(true));
+            assert_eq!(declarations(&config), rows);
+            assert_eq!(declare(&mut config, &[row("a")]), Ok(true));
+            assert_eq!(declarations(&config), [row("a")]);
+        }
+    }
+
+    #[test]
+    fn a149_what_a_later_row_restricts_can_be_lifted() {
+        let mut config = json!({"tools": [
+            {"name": "a"},
+            {"name": "a", "restricted": true, "locked": true, "enabled": true, "x": 1},
+            {"name": "a", "locked": false},
+        ]});
+        let read = declarations(&config);
+        assert_eq!(declare(&mut config, &read), Ok(true));
+        let mut rows = declarations(&config);
+        assert!(rows[0].restricted && rows[0].locked);
+        rows[0].restricted = false;
+        assert_eq!(declare(&mut config, &rows), Ok(true));
+        assert_eq!(declarations(&config), rows);
+        rows[0].locked = false;
+        assert_eq!(declare(&mut config, &rows), Ok(true));
+        assert_eq!(declarations(&config), rows);
+        assert_eq!(
+            config["tools"][1],
+            json!({"name": "a", "restricted": false, "locked": false, "enabled": true, "x": 1})
+        );
+        assert_eq!(config["tools"][2], json!({"name": "a", "locked": false}));
+        // Where the first row says it, nothing is left to lift in the others.
+        let mut config = json!({"tools": [{"name": "a"}, {"name": "a", "restricted": true}]});
+        assert_eq!(declare(&mut config, &[row("a")]), Ok(true));
+        assert_eq!(declarations(&config), [row("a")]);
+        assert_eq!(declare(&mut config, &[row("a")]), Ok(false));
+    }
+
+    #[test]
+    fn a_configuration_of_another_shape_is_left_alone() {
+        let mut config = json!([]);
+        assert_eq!(
+            declare(&mut config, &[row("a")]),
+            Err(DeclarationError::NotAnObject)
+        );
+        assert_eq!(config, json!([]));
+        let mut config = json!({"tools": {}});
+        assert_eq!(
+            declare(&mut config, &[row("a")]),
+            Err(DeclarationError::NotAList)
+        );
+        assert_eq!(config, json!({"tools": {}}));
+        let mut config = json!({});
+        assert_eq!(declare(&mut config, &[]), Ok(false));
+        assert_eq!(config, json!({}));
+        assert_eq!(declare(&mut config, &[row("a"), row("a")]), Ok(true));
+        assert_eq!(declarations(&config), [row("a")]);
+    }
+
+    #[test]
+    fn statuses_have_words() {
+        assert_eq!(
+            ToolStatus::ALL.map(ToolStatus::as_str),
+            ["new", "changed", "removed"]
+        );
+        for status in ToolStatus::ALL {
+            assert_eq!(ToolStatus::parse(status.as_str()), Some(status));
+            let pending = Declaration {
+                mcp_tool_status: Some(status),
+                ..row("a")
+            }
+            .is_pending();
+            assert_eq!(pending, status != ToolStatus::New);
+        }
+        assert_eq!(ToolStatus::parse("New"), None);
+        assert!(!row("a").is_pending());
+    }
+}

@@ -339,3 +339,17 @@ pub fn is_blocked(name: &str) -> bool {
         .iter()
         .any(|blocked| blocked.eq_ignore_ascii_case(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_have_words() {
+        assert_eq!(Profile::ALL.map(Profile::as_str), ["chat", "agent"]);
+        assert_eq!(Profile::parse("chat"), Some(Profile::Chat));
+        assert_eq!(Profile::parse("agent"), Some(Profile::Agent));
+        assert_eq!(Profile::parse("Agent"), None);
+        assert_eq!(Profile::default(), Profile::Chat);
+    }
+}

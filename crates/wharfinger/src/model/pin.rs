@@ -161,3 +161,95 @@ impl fmt::Display for Suspicion {
         write!(f, "{} {}: {}", self.path, self.what(), self.found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pin(reviewed: Option<&str>, current: Option<&str>) -> Pin {
+        Pin {
+            server: ServerName::new("s").unwrap(),
+            tool: ToolName::new("t").unwrap(),
+            exposed: "mcp_s_t".into(),
+            listed_for: String::new(),
+            reviewed: reviewed.map(str::to_owned),
+            current: current.map(str::to_owned),
+            change: None,
+            changed_at: None,
+            on_before: None,
+        }
+    }
+
+    #[test]
+    fn only_what_is_listed_as_it_was_reviewed_is_reviewed() {
+        assert!(pin(Some("a"), Some("a")).is_reviewed());
+        for (reviewed, current) in [
+            (Some("a"), Some("b")),
+            (None, None),
+            (None, Some("a")),
+            (Some("a"), None),
+        ] {
+            assert!(
+                !pin(reviewed, current).is_reviewed(),
+                "{reviewed:?} {current:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_difference_is_kept_as_json_and_read_back() {
+        let line = |old: Option<&str>, new: Option<&str>| DiffLine {
+            path: "a".into(),
+            what: "changed".into(),
+            class: Class::Meaning,
+            old: old.map(str::to_owned),
+            new: new.map(str::to_owned),
+        };
+        let difference = Difference {
+            class: Class::Suspicious,
+            lines: vec![
+                line(None, None),
+                line(Some("1"), Some("2")),
+                line(Some("1"), None),
+                line(None, Some("2")),
+            ],
+        };
+        assert_eq!(
+            difference.to_string(),
+            "a: changed\na: changed: 1 → 2\na: changed: 1\na: changed: 2"
+        );
+        let text = serde_json::to_string(&difference).unwrap();
+        assert!(text.starts_with(
+            r#"{"class":"suspicious","lines":[{"path":"a","what":"changed","class":"meaning"},{"#
+        ));
+        assert_eq!(
+            serde_json::from_str::<Difference>(&text).unwrap(),
+            difference
+        );
+    }
+
+    #[test]
+    fn suspicions_are_told_in_words() {
+        let told = |kind| {
+            Suspicion {
+                kind,
+                path: "p".into(),
+                found: "f".into(),
+            }
+            .to_string()
+        };
+        assert_eq!(
+            told(SuspicionKind::Hidden),
+            "p holds what cannot be seen: f"
+        );
+        assert_eq!(told(SuspicionKind::Orders), "p gives the model orders: f");
+        assert_eq!(
+            told(SuspicionKind::Imitates),
+            "p may be taken for another server's tool: f"
+        );
+        assert_eq!(
+            told(SuspicionKind::Unreadable),
+            "p cannot be looked through: f"
+        );
+    }
+}

@@ -77,3 +77,88 @@ fn is_eligible(declaration: &Declaration, flag: Flag) -> bool {
             Flag::Visible => declaration.enabled,
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ToolStatus;
+
+    /// Flags as letters; `c` is changed, `g` gone, `n` new.
+    fn rows(all: &[&str]) -> Vec<Declaration> {
+        let row = |(index, flags): (usize, &&str)| Declaration {
+            name: index.to_string(),
+            enabled: flags.contains('e'),
+            visible: flags.contains('v'),
+            restricted: flags.contains('r'),
+            locked: flags.contains('l'),
+            mcp_tool_hash: None,
+            mcp_tool_status: match flags.chars().last() {
+                Some('c') => Some(ToolStatus::Changed),
+                Some('g') => Some(ToolStatus::Removed),
+                Some('n') => Some(ToolStatus::New),
+                _ => None,
+            },
+        };
+        all.iter().enumerate().map(row).collect()
+    }
+
+    #[test]
+    fn a160_a_switch_moves_all_that_it_may() {
+        let before = [
+            "", "ev", "evr", "e", "evrl", "r", "c", "evrg", "evn", "evrn",
+        ];
+        let check = |flag, on, expect: &[(usize, &str)]| {
+            let mut wanted = vec![];
+            for (index, flags) in expect {
+                let mut row = rows(&[flags]).remove(0);
+                row.name = index.to_string();
+                wanted.push(row);
+            }
+            assert_eq!(bulk(&rows(&before), flag, on), wanted, "{flag:?} {on}");
+        };
+        check(
+            Flag::Restricted,
+            true,
+            &[(0, "r"), (1, "evr"), (3, "er"), (6, "rc"), (8, "evrn")],
+        );
+        check(Flag::Restricted, false, &[(2, "ev"), (5, ""), (9, "evn")]);
+        check(Flag::Visible, true, &[(3, "ev")]);
+        check(
+            Flag::Visible,
+            false,
+            &[(1, "e"), (2, "er"), (7, "erg"), (8, "en"), (9, "ern")],
+        );
+        check(Flag::Enabled, true, &[(0, "ev"), (3, "ev"), (5, "evr")]);
+        check(
+            Flag::Enabled,
+            false,
+            &[
+                (1, "v"),
+                (2, "vr"),
+                (3, ""),
+                (7, "vrg"),
+                (8, "vn"),
+                (9, "vrn"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a160_a_switch_shows_how_it_stands() {
+        use Tri::{Mixed, Nothing, Off, On};
+        let check = |all: &[&str], expect: [Tri; 3]| {
+            let rows = rows(all);
+            let flags = [Flag::Restricted, Flag::Visible, Flag::Enabled];
+            assert_eq!(flags.map(|flag| tri_state(&rows, flag)), expect, "{all:?}");
+        };
+        check(&[], [Nothing; 3]);
+        check(&["evrl", "l"], [Nothing; 3]);
+        check(&["evr", "evr", "l"], [On; 3]);
+        check(&["evr", "e"], [Mixed, Mixed, On]);
+        check(&["e", "evr"], [Mixed, Mixed, On]);
+        check(&["", "v"], [Off, Nothing, Off]);
+        check(&["r", "ev"], [Mixed, On, Mixed]);
+        check(&["e", "v"], [Off, Off, Mixed]);
+        check(&["c", "er"], [Mixed, Off, Mixed]);
+    }
+}

@@ -74,3 +74,79 @@ fn parallel_calls(entry: &ServerEntry) -> usize {
 fn unless_set(entry: Duration, nobody: Duration, profile: Duration) -> Duration {
     if entry == nobody { profile } else { entry }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{File, Inputs, load};
+    use crate::model::{Roots, Scope};
+
+    fn entry(members: &str) -> ServerEntry {
+        let text = format!(r#"{{"mcpServers":{{"my server":{{"command":"x"{members}}}}}}}"#);
+        let inputs = Inputs {
+            settings: Some(File {
+                name: "s".into(),
+                text,
+            }),
+            ..Inputs::default()
+        };
+        load(&inputs).config.servers.remove(0)
+    }
+
+    const SECONDS: fn(u64) -> Duration = Duration::from_secs;
+
+    #[test]
+    fn a144_a180_a183_a186_an_agents_server_is_gated_and_supervised() {
+        let entry = entry(r#","toolPrefix":"x_""#);
+        let expect = EffectivePolicy {
+            name_limit: 64,
+            prefix: "mcp_my server_".into(),
+            on_clash: OnClash::Suffix,
+            start: StartMode::WhenActive,
+            restart: Restart::Backoff {
+                waits: [2, 4, 8].map(SECONDS),
+            },
+            startup_timeout: SECONDS(20),
+            call_timeout: SECONDS(60),
+            progress_extends: true,
+            idle_timeout: None,
+            health: Some(Health {
+                every: SECONDS(60),
+                limit: SECONDS(10),
+            }),
+            parallel_calls: 1,
+            retry_after: SECONDS(60),
+            scope: Scope::Agent,
+            roots: Roots::Workspace,
+        };
+        assert_eq!(effective(&entry, Profile::Agent), expect);
+        let chat = EffectivePolicy {
+            name_limit: 48,
+            prefix: "x_".into(),
+            on_clash: OnClash::SkipAndWarn,
+            start: StartMode::OnFirstCall,
+            restart: Restart::OnNextCall,
+            startup_timeout: ServerEntry::STARTUP_TIMEOUT,
+            call_timeout: ServerEntry::CALL_TIMEOUT,
+            progress_extends: false,
+            idle_timeout: Some(SECONDS(1800)),
+            health: None,
+            ..expect
+        };
+        assert_eq!(effective(&entry, Profile::Chat), chat);
+    }
+
+    #[test]
+    fn a182_a187_what_the_owner_set_counts() {
+        let entry = entry(r#","startupTimeoutSeconds":61,"callTimeoutSeconds":5,"parallel":true"#);
+        let policy = effective(&entry, Profile::Agent);
+        assert_eq!(
+            (
+                policy.startup_timeout,
+                policy.call_timeout,
+                policy.parallel_calls
+            ),
+            (SECONDS(61), SECONDS(5), 64)
+        );
+    }
+}

@@ -117,3 +117,153 @@ fn added(tool: &RawValue) -> Option<Raw> {
         .split_at_checked(start + inside.get().len() - 1)?;
     RawValue::from_string(format!("{head}{comma}{text}{tail}")).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a147_what_is_for_the_runtime_is_taken_out() {
+        let plain = raw(r#"{"name":"t","inputSchema":{"type":"object"}}"#);
+        let check =
+            |arguments: &str, rest: &str, reason: Option<&str>, is_async: bool, forged: &[&str]| {
+                let stripped = strip_internal(&raw(arguments), &plain).unwrap();
+                assert_eq!(stripped.arguments.get(), rest);
+                assert_eq!(
+                    (stripped.reason.as_deref(), stripped.is_async),
+                    (reason, is_async),
+                    "{arguments}"
+                );
+                assert_eq!(stripped.forged, forged, "{arguments}");
+            };
+        let same = r#"{ "a" : 1e400, "b":{"_authorized":true},"reason":"x" }"#;
+        check(same, same, None, false, &[]);
+        check("{}", "{}", None, false, &[]);
+        check(
+            r#"{"a": 1.0,"_reason":" to see "}"#,
+            r#"{"a":1.0}"#,
+            Some("to see"),
+            false,
+            &[],
+        );
+        check(r#"{"_reason":"","_async":true}"#, "{}", None, true, &[]);
+        check(r#"{"_reason":" ","_async":false}"#, "{}", None, false, &[]);
+        check(r#"{"_reason":7,"_async":"true"}"#, "{}", None, false, &[]);
+        check(
+            r#"{"_full":false,"a":1,"_protection_override":null,"_authorized":true}"#,
+            r#"{"a":1}"#,
+            None,
+            false,
+            &["_full", "_authorized", "_protection_override"],
+        );
+        check(
+            r#"{"_authorized":true,"_authorized":false,"a":1}"#,
+            r#"{"a":1}"#,
+            None,
+            false,
+            &["_authorized"],
+        );
+        check(
+            r#"{"\u005fauthorized":true}"#,
+            "{}",
+            None,
+            false,
+            &["_authorized"],
+        );
+        check(
+            r#"{"_reason":"a","_reason":"b"}"#,
+            "{}",
+            Some("b"),
+            false,
+            &[],
+        );
+    }
+
+    #[test]
+    fn a147_what_the_tool_itself_has_stays() {
+        let own = raw(
+            r#"{"name":"t","inputSchema":{"properties":{"_reason":{},"_async":true,"_full":{}}}}"#,
+        );
+        let stripped =
+            strip_internal(&raw(r#"{"_reason":"x","_async":true,"_full":1}"#), &own).unwrap();
+        assert_eq!(stripped.arguments.get(), r#"{"_reason":"x","_async":true}"#);
+        assert_eq!(
+            (stripped.reason, stripped.is_async, stripped.forged),
+            (None, false, vec!["_full"])
+        );
+    }
+
+    #[test]
+    fn p10_what_cannot_be_read_is_not_forwarded() {
+        let tool = raw(r#"{"name":"t"}"#);
+        for arguments in [
+            "[]",
+            "null",
+            "7",
+            r#""x""#,
+            r#"{"\ud800":1,"_authorized":true}"#,
+        ] {
+            assert_eq!(
+                strip_internal(&raw(arguments), &tool).unwrap_err(),
+                Unreadable,
+                "{arguments}"
+            );
+        }
+        assert!(strip_internal(&raw("{}"), &raw("7")).is_ok());
+    }
+
+    #[test]
+    fn a147_the_model_is_told_of_them_and_all_else_stays() {
+        let (reason, later) = (
+            format!(r#""_reason":{}"#, REASON.1),
+            format!(r#""_async":{}"#, ASYNC.1),
+        );
+        let check = |tool: &str, expect: &str| {
+            let expect = expect.replace("REASON", &reason).replace("ASYNC", &later);
+            let seen = with_reason(&raw(tool));
+            assert_eq!(seen.get(), expect);
+            assert_eq!(with_reason(&seen).get(), seen.get(), "once is enough");
+        };
+        check(
+            r#"{ "x": 1e400, "inputSchema" : {"type": "object" , "properties": { "a" : {} } , "required":["a"]},"z":[ ]}"#,
+            r#"{ "x": 1e400, "inputSchema" : {"type": "object" , "properties": { "a" : {} ,REASON,ASYNC} , "required":["a"]},"z":[ ]}"#,
+        );
+        check(
+            r#"{"inputSchema":{"properties":{ }}}"#,
+            r#"{"inputSchema":{"properties":{ REASON,ASYNC}}}"#,
+        );
+        check(
+            r#"{"inputSchema":{"type":"object"}}"#,
+            r#"{"inputSchema":{"type":"object","properties":{REASON,ASYNC}}}"#,
+        );
+        check(
+            r#"{"inputSchema":{},"a":1}"#,
+            r#"{"inputSchema":{"properties":{REASON,ASYNC}},"a":1}"#,
+        );
+        check(
+            r#"{"inputSchema":{"properties":{"_reason":{}}}}"#,
+            r#"{"inputSchema":{"properties":{"_reason":{},ASYNC}}}"#,
+        );
+        check(
+            r#"{"inputSchema":{"properties":{"_async":7}}}"#,
+            r#"{"inputSchema":{"properties":{"_async":7,REASON}}}"#,
+        );
+        check(
+            r#"{"inputSchema":{"properties":1},"inputSchema":{"properties":{},"properties":{"a":1}}}"#,
+            r#"{"inputSchema":{"properties":1},"inputSchema":{"properties":{},"properties":{"a":1,REASON,ASYNC}}}"#,
+        );
+        for same in [
+            r#"{"name":"a"}"#,
+            "7",
+            r#"{"inputSchema":true}"#,
+            r#"{"inputSchema":{"properties":7}}"#,
+            r#"{"inputSchema":{"properties":{"_reason":{},"_async":{}}}}"#,
+        ] {
+            check(same, same);
+        }
+    }
+}

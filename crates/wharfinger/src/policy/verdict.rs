@@ -170,3 +170,155 @@ pub fn is_listed(rights: &Rights) -> bool {
             && unreviewed(declaration, rights.pinned).is_none()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODEL: Caller = Caller::Model;
+    const CODE: Caller = Caller::Code { authorized: false };
+    const TRUSTED: Caller = Caller::Code { authorized: true };
+
+    /// Flags as letters: enabled, visible, restricted, locked, not pinned.
+    fn rights(flags: &str, status: Option<ToolStatus>) -> Rights {
+        let has = |letter| flags.contains(letter);
+        Rights {
+            declaration: Some(Declaration {
+                name: "mcp_s_t".into(),
+                enabled: has('e'),
+                visible: has('v'),
+                restricted: has('r'),
+                locked: has('l'),
+                mcp_tool_hash: None,
+                mcp_tool_status: status,
+            }),
+            server_restricted: has('s'),
+            pinned: !has('!'),
+        }
+    }
+
+    #[test]
+    fn a161_a163_who_may_call_what_is_declared() {
+        use Verdict::{Ask, Refuse, Run};
+        let rows = [
+            ("ev", Run, Run, Run, true),
+            ("evl", Run, Run, Run, true),
+            ("evs", Run, Run, Run, true),
+            (
+                "evr",
+                Ask(Reason::Restricted),
+                Refuse(Why::NotAuthorized),
+                Run,
+                true,
+            ),
+            ("e", Refuse(Why::Hidden), Run, Run, false),
+            (
+                "er",
+                Refuse(Why::Hidden),
+                Refuse(Why::NotAuthorized),
+                Run,
+                false,
+            ),
+            (
+                "",
+                Refuse(Why::NotEnabled),
+                Refuse(Why::NotEnabled),
+                Run,
+                false,
+            ),
+            (
+                "v",
+                Refuse(Why::NotEnabled),
+                Refuse(Why::NotEnabled),
+                Run,
+                false,
+            ),
+            (
+                "vrs",
+                Refuse(Why::NotEnabled),
+                Refuse(Why::NotEnabled),
+                Run,
+                false,
+            ),
+        ];
+        for (flags, model, code, trusted, listed) in rows {
+            for status in [None, Some(ToolStatus::New), Some(ToolStatus::Changed)] {
+                let rights = rights(flags, status);
+                let verdicts =
+                    [MODEL, CODE, TRUSTED, Caller::Owner].map(|caller| verdict(&rights, caller));
+                assert_eq!(verdicts, [model, code, trusted, Run], "{flags} {status:?}");
+                assert_eq!(is_listed(&rights), listed, "{flags} {status:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_but_the_owner_calls_what_was_not_reviewed() {
+        for (flags, status, why) in [
+            ("ev!", None, Why::NotReviewed),
+            ("ev!", Some(ToolStatus::New), Why::NotReviewed),
+            ("ev!", Some(ToolStatus::Changed), Why::Changed),
+            ("!", Some(ToolStatus::Changed), Why::Changed),
+            ("ev!", Some(ToolStatus::Removed), Why::Removed),
+            ("ev", Some(ToolStatus::Removed), Why::Removed),
+        ] {
+            let rights = rights(flags, status);
+            for caller in [MODEL, CODE, TRUSTED] {
+                assert_eq!(
+                    verdict(&rights, caller),
+                    Verdict::Refuse(why),
+                    "{flags} {status:?} {caller:?}"
+                );
+            }
+            assert_eq!(verdict(&rights, Caller::Owner), Verdict::Run);
+            assert!(!is_listed(&rights));
+        }
+    }
+
+    #[test]
+    fn a166_a_restricted_server_gates_tools_without_a_declaration() {
+        use Verdict::{Ask, Refuse, Run};
+        for pinned in [true, false] {
+            let rights = |server_restricted| Rights {
+                declaration: None,
+                server_restricted,
+                pinned,
+            };
+            for (caller, restricted, free) in [
+                (
+                    MODEL,
+                    Ask(Reason::ServerRestricted),
+                    Refuse(Why::NotDeclared),
+                ),
+                (CODE, Refuse(Why::NotAuthorized), Refuse(Why::NotDeclared)),
+                (TRUSTED, Run, Run),
+                (Caller::Owner, Run, Run),
+            ] {
+                assert_eq!(verdict(&rights(true), caller), restricted, "{caller:?}");
+                assert_eq!(verdict(&rights(false), caller), free, "{caller:?}");
+            }
+            assert!(!is_listed(&rights(true)) && !is_listed(&rights(false)));
+        }
+    }
+
+    #[test]
+    fn a162_a_refusal_names_the_tool_and_the_way_out() {
+        for why in [
+            Why::NotDeclared,
+            Why::NotEnabled,
+            Why::Hidden,
+            Why::Changed,
+            Why::Removed,
+            Why::NotReviewed,
+            Why::NotAuthorized,
+        ] {
+            let message = why.message("mcp_s_t");
+            assert!(message.starts_with("tool `mcp_s_t` is "), "{message}");
+            assert!(message.ends_with("agent's configuration"), "{message}");
+        }
+        let off = "tool `x` is not enabled; the owner can enable it in the agent's configuration";
+        assert_eq!(Why::NotEnabled.message("x"), off);
+        assert_eq!(Reason::ServerRestricted.as_str(), "restricted");
+        assert_eq!(Reason::Restricted.as_str(), "restricted");
+    }
+}

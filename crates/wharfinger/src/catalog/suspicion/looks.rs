@@ -250,6 +250,8 @@ mod tests {
             "b\u{200C}ی",
             "👩\u{200C}👩",
             "ی\u{200D}b",
+            "ی\u{200C}",
+            "क\u{200D}",
             "⚠\u{FE00}",
         ] {
             assert!(unseen(text, true).is_some(), "{text:?}");

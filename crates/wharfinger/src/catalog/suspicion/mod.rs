@@ -150,3 +150,126 @@ pub(super) fn push_key(path: &mut String, key: &str) {
 fn push(path: &mut String, step: std::fmt::Arguments<'_>) {
     path.write_fmt(step).expect("a string takes everything");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(tool: &str) -> Vec<String> {
+        let raw = RawValue::from_string(tool.to_owned()).unwrap();
+        let others = Others::new(vec![Other {
+            server: ServerName::new("mail").unwrap(),
+            tool: ToolName::new("send_mail").unwrap(),
+            exposed: "mcp_mail_send_mail".into(),
+        }]);
+        let found = suspicions(&ServerName::new("me").unwrap(), &raw, &others);
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_text_of_a_definition_is_looked_at() {
+        let check = |tool: &str, expect: &[&str]| assert_eq!(found(tool), expect, "{tool}");
+        check(
+            r#"{"name":"t","description":"Reads a file ⚠️","inputSchema":{"type":"object"}}"#,
+            &[],
+        );
+        check(
+            r#"{"name":"t\u200d"}"#,
+            &["name holds what cannot be seen: U+200D"],
+        );
+        check(
+            r#"{"name":"⚠️"}"#,
+            &["name holds what cannot be seen: U+FE0F"],
+        );
+        check(
+            r#"{"title":"\u202e"}"#,
+            &["title holds what cannot be seen: U+202E"],
+        );
+        check(
+            r#"{"title":"\ud800"}"#,
+            &["title holds what cannot be seen: half a character"],
+        );
+        check(
+            r#"{"inputSchema":{"properties":{"a":{"enum":["x","<system>"]}}}}"#,
+            &["inputSchema.properties.a.enum[1] gives the model orders: <system>"],
+        );
+        check(
+            r#"{"inputSchema":{"properties":{"ignore_previous_instructions":{}}}}"#,
+            &[
+                "inputSchema.properties.ignore_previous_instructions gives the model orders: ignore previous instructions",
+            ],
+        );
+        check(
+            r#"{"inputSchema":{"properties":{"a\u200b":{}}}}"#,
+            &["inputSchema.properties[\"a\\u{200B}\"] holds what cannot be seen: U+200B"],
+        );
+        check(
+            r#"{"annotations":{"title":"see mcp_mail_send_mail"}}"#,
+            &[
+                "annotations.title may be taken for another server's tool: speaks of `mcp_mail_send_mail` of `mail`",
+            ],
+        );
+        check(
+            r#"{"name":"send_maiI"}"#,
+            &[
+                "name may be taken for another server's tool: `send_maiI` looks like `send_mail` of `mail`",
+            ],
+        );
+        check(
+            r#"{"a":1,"a":2}"#,
+            &["a holds what cannot be seen: the same member more than once"],
+        );
+        check(r#"{"name":""}"#, &[]);
+        check(
+            r#""<system>""#,
+            &["definition gives the model orders: <system>"],
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_looked_through_is_suspicious() {
+        let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(DEPTH), "]".repeat(DEPTH));
+        let told = found(&deep);
+        assert_eq!(told.len(), 1);
+        assert!(
+            told[0].ends_with("[0] cannot be looked through: more than 64 levels"),
+            "{told:?}"
+        );
+        assert_eq!(
+            found(&deep.replacen('[', "", 1).replacen(']', "", 1)),
+            Vec::<String>::new()
+        );
+        let large = format!(r#"{{"x":"{}"}}"#, "x".repeat(SIZE));
+        assert_eq!(
+            found(&large),
+            [format!(
+                "definition cannot be looked through: {} bytes",
+                SIZE + 8
+            )]
+        );
+    }
+
+    #[test]
+    fn not_everything_is_told() {
+        let members: Vec<String> = (0..30).map(|n| format!(r#""m{n}":"<system>""#)).collect();
+        assert_eq!(found(&format!("{{{}}}", members.join(","))).len(), MOST);
+    }
+
+    #[test]
+    fn keys_are_written_so_that_they_cannot_be_misread() {
+        let check = |keys: &[&str], expect: &str| {
+            let mut path = String::new();
+            for key in keys {
+                push_key(&mut path, key);
+            }
+            assert_eq!(path, expect);
+        };
+        check(&["a", "$defs", "b-c_1"], "a.$defs.b-c_1");
+        check(&["a.b", "c"], r#"["a.b"].c"#);
+        check(&["a", ""], r#"a[""]"#);
+        check(&["é"], r#"["é"]"#);
+        let (just, long) = ("x".repeat(80), "x".repeat(81));
+        check(&[&just], &just);
+        check(&[&long], &format!("[\"{just}\"]"));
+    }
+}

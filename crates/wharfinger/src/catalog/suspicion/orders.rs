@@ -7,259 +7,114 @@ use std::sync::LazyLock;
 
 use super::looks::plain;
 
-/// Words that follow each other, with at most `gap` others between one and the next.
-struct Order {
-    gap: usize,
-    words: &'static [&'static [&'static str]],
-}
+/// Words that follow each other, with at most so many others between one and the next. Each place has its choice.
+type Order = (usize, &'static [&'static str]);
 
-const INSTRUCTIONS: &[&str] = &[
-    "instruction",
-    "instructions",
-    "prompt",
-    "prompts",
-    "guideline",
-    "guidelines",
-    "directive",
-    "directives",
-];
-const PERSON: &[&str] = &["user", "users", "human", "owner", "anyone", "anybody"];
-const TELL: &[&str] = &[
-    "tell", "mention", "inform", "reveal", "disclose", "notify", "alert", "show",
-];
-const TELLING: &[&str] = &[
-    "telling",
-    "mentioning",
-    "informing",
-    "notifying",
-    "alerting",
-    "showing",
-];
-const SEND: &[&str] = &[
-    "send",
-    "upload",
-    "forward",
-    "transmit",
-    "exfiltrate",
-    "leak",
-    "post",
-    "email",
-    "bcc",
-];
-const INCLUDE: &[&str] = &[
-    "include",
-    "pass",
-    "put",
-    "add",
-    "append",
-    "provide",
-    "attach",
-    "insert",
-    "copy",
-    "send",
-    "upload",
-    "forward",
-    "transmit",
-    "exfiltrate",
-    "leak",
-];
-const READ: &[&str] = &[
-    "read", "open", "cat", "include", "pass", "send", "upload", "copy", "attach", "put", "post",
-];
+const ASIDE: &str = "ignore disregard forget override overrule bypass";
+const PERSON: &str = "user users human owner anyone anybody";
+const TELL: &str = "tell mention inform reveal disclose notify alert show";
+const TELLING: &str = "telling mentioning informing notifying alerting showing";
+const SEND: &str = "send upload forward transmit exfiltrate leak post email bcc";
+const INCLUDE: &str = "include pass put add append provide attach insert copy send upload forward transmit exfiltrate leak";
+const READ: &str = "read open cat include pass send upload copy attach put post";
 
 const ORDERS: &[Order] = &[
     // Put other orders aside.
-    Order {
-        gap: 2,
-        words: &[
-            &[
-                "ignore",
-                "disregard",
-                "forget",
-                "override",
-                "overrule",
-                "bypass",
-            ],
-            &[
-                "previous",
-                "prior",
-                "earlier",
-                "above",
-                "preceding",
-                "all",
-                "any",
-                "other",
-                "your",
-                "system",
-                "safety",
-            ],
-            INSTRUCTIONS,
+    (
+        2,
+        &[
+            ASIDE,
+            "previous prior earlier above preceding all any other your system safety",
+            "instruction instructions prompt prompts guideline guidelines directive directives",
         ],
-    },
-    Order {
-        gap: 2,
-        words: &[
-            &[
-                "ignore",
-                "disregard",
-                "forget",
-                "override",
-                "overrule",
-                "bypass",
-            ],
-            &[
-                "previous",
-                "prior",
-                "earlier",
-                "above",
-                "preceding",
-                "your",
-                "safety",
-            ],
-            &["rule", "rules", "constraints", "guardrails", "context"],
+    ),
+    (
+        2,
+        &[
+            ASIDE,
+            "previous prior earlier above preceding your safety",
+            "rule rules constraints guardrails context",
         ],
-    },
+    ),
     // Hide something from the person.
-    Order {
-        gap: 5,
-        words: &[&["dont", "never", "cannot"], TELL, PERSON],
-    },
-    Order {
-        gap: 5,
-        words: &[&["do", "must", "should", "shall"], &["not"], TELL, PERSON],
-    },
-    Order {
-        gap: 0,
-        words: &[&["do", "must", "should", "shall"], &["not"], &["mention"]],
-    },
-    Order {
-        gap: 0,
-        words: &[&["dont", "never"], &["mention"]],
-    },
-    Order {
-        gap: 2,
-        words: &[&["without"], TELLING, PERSON],
-    },
-    Order {
-        gap: 1,
-        words: &[
-            &["without"],
-            PERSON,
-            &["knowledge", "knowing", "noticing", "consent"],
-        ],
-    },
-    Order {
-        gap: 3,
-        words: &[&["hide", "conceal", "withhold"], &["from"], PERSON],
-    },
+    (5, &["dont never cannot", TELL, PERSON]),
+    (5, &["do must should shall", "not", TELL, PERSON]),
+    (0, &["do must should shall", "not", "mention"]),
+    (0, &["dont never", "mention"]),
+    (2, &["without", TELLING, PERSON]),
+    (
+        1,
+        &["without", PERSON, "knowledge knowing noticing consent"],
+    ),
+    (3, &["hide conceal withhold", "from", PERSON]),
     // Come before every other tool.
-    Order {
-        gap: 2,
-        words: &[
-            &["before", "instead", "prior"],
-            &["any", "all", "every", "other", "another"],
-            &["tool", "tools"],
+    (
+        2,
+        &[
+            "before instead prior",
+            "any all every other another",
+            "tool tools",
         ],
-    },
+    ),
     // Carry something away.
-    Order {
-        gap: 3,
-        words: &[
-            INCLUDE,
-            &["conversation", "chat"],
-            &["history", "log", "transcript"],
+    (3, &[INCLUDE, "conversation chat", "history log transcript"]),
+    (
+        3,
+        &[INCLUDE, "full entire whole", "conversation chat context"],
+    ),
+    (2, &[INCLUDE, "all previous", "messages"]),
+    (
+        2,
+        &[
+            "reveal leak exfiltrate repeat print output",
+            "system",
+            "prompt",
         ],
-    },
-    Order {
-        gap: 3,
-        words: &[
-            INCLUDE,
-            &["full", "entire", "whole"],
-            &["conversation", "chat", "context"],
-        ],
-    },
-    Order {
-        gap: 2,
-        words: &[INCLUDE, &["all", "previous"], &["messages"]],
-    },
-    Order {
-        gap: 2,
-        words: &[
-            &["reveal", "leak", "exfiltrate", "repeat", "print", "output"],
-            &["system"],
-            &["prompt"],
-        ],
-    },
-    Order {
-        gap: 2,
-        words: &[
-            SEND,
-            &["credentials", "passwords", "secrets"],
-            &["to", "as", "in"],
-        ],
-    },
-    Order {
-        gap: 1,
-        words: &[
-            SEND,
-            &["api", "private", "access", "ssh"],
-            &["key", "keys", "token", "tokens"],
-        ],
-    },
-    Order {
-        gap: 1,
-        words: &[SEND, &["environment"], &["variables"]],
-    },
-    Order {
-        gap: 3,
-        words: &[READ, &["ssh"], &["id", "config", "key", "keys"]],
-    },
-    Order {
-        gap: 3,
-        words: &[READ, &["id"], &["rsa", "ed25519", "ecdsa"]],
-    },
-    Order {
-        gap: 3,
-        words: &[READ, &["etc"], &["passwd", "shadow"]],
-    },
-    Order {
-        gap: 3,
-        words: &[READ, &["aws"], &["credentials"]],
-    },
-    Order {
-        gap: 3,
-        words: &[READ, &["mcp"], &["json"]],
-    },
+    ),
+    (2, &[SEND, "credentials passwords secrets", "to as in"]),
+    (
+        1,
+        &[SEND, "api private access ssh", "key keys token tokens"],
+    ),
+    (1, &[SEND, "environment", "variables"]),
+    (3, &[READ, "ssh", "id config key keys"]),
+    (3, &[READ, "id", "rsa ed25519 ecdsa"]),
+    (3, &[READ, "etc", "passwd shadow"]),
+    (3, &[READ, "aws", "credentials"]),
+    (3, &[READ, "mcp", "json"]),
 ];
 
-/// Orders by their first word: most words of a text begin none.
-static BEGINNINGS: LazyLock<HashMap<&str, Vec<&Order>>> = LazyLock::new(|| {
-    let mut beginnings: HashMap<&str, Vec<&Order>> = HashMap::new();
-    for order in ORDERS {
-        for word in order.words[0] {
-            beginnings.entry(word).or_default().push(order);
+/// Names of tags that make a text look like something the model was told by others.
+const TAGS: &str = "important system instruction instructions critical hidden admin override assistant \
+                    system-reminder system_prompt";
+
+/// Marks with which the turns of a conversation begin in the prompts of some models.
+const MARKS: &[&str] = &["<|", "[inst]", "[/inst]", "<<sys>>"];
+
+/// What follows a first word, by that word: most words of a text begin no order.
+static BEGINNINGS: LazyLock<HashMap<&str, Vec<Rest>>> = LazyLock::new(|| {
+    let mut beginnings: HashMap<&str, Vec<Rest>> = HashMap::new();
+    for (gap, words) in ORDERS {
+        let mut words = words
+            .iter()
+            .map(|choice| choice.split(' ').collect::<Vec<_>>());
+        let first = words.next().unwrap_or_default();
+        let rest: Vec<_> = words.collect();
+        for word in first {
+            let rest = Rest {
+                gap: *gap,
+                words: rest.clone(),
+            };
+            beginnings.entry(word).or_default().push(rest);
         }
     }
     beginnings
 });
 
-/// Names of tags that make a text look like something the model was told by others.
-const TAGS: &[&str] = &[
-    "important",
-    "system",
-    "instruction",
-    "instructions",
-    "critical",
-    "hidden",
-    "admin",
-    "override",
-    "assistant",
-    "system-reminder",
-    "system_prompt",
-];
-
-/// Marks with which the turns of a conversation begin in the prompts of some models.
-const MARKS: &[&str] = &["<|", "[inst]", "[/inst]", "<<sys>>"];
+struct Rest {
+    gap: usize,
+    words: Vec<Vec<&'static str>>,
+}
 
 /// The first order that a text gives, as it reads there without case, marks and disguise.
 pub(super) fn order(text: &str) -> Option<String> {
@@ -273,13 +128,13 @@ pub(super) fn order(text: &str) -> Option<String> {
         let orders = BEGINNINGS.get(word)?;
         let found = orders
             .iter()
-            .find_map(|order| follow(&words, start, &order.words[1..], order.gap))?;
+            .find_map(|rest| follow(&words, start, &rest.words, rest.gap))?;
         Some(words[start..=found].join(" "))
     })
 }
 
 /// Where the last of the words is that are to follow.
-fn follow(words: &[&str], at: usize, rest: &[&[&str]], gap: usize) -> Option<usize> {
+fn follow(words: &[&str], at: usize, rest: &[Vec<&str>], gap: usize) -> Option<usize> {
     let Some((next, rest)) = rest.split_first() else {
         return Some(at);
     };
@@ -305,7 +160,7 @@ fn tag(text: &str) -> Option<String> {
         let (name, after) = rest.split_at(end);
         let has_attributes = after.starts_with(char::is_whitespace) && after.contains('>');
         let closes = after.starts_with(['>', '/']) || has_attributes;
-        (closes && TAGS.contains(&name)).then(|| format!("<{name}>"))
+        (closes && TAGS.split(' ').any(|tag| tag == name)).then(|| format!("<{name}>"))
     })
 }
 
