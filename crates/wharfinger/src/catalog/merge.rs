@@ -320,7 +320,7 @@ mod tests {
         let server = ServerName::new("a").unwrap();
         let offer = Offer {
             server: &server,
-            policy: &policy,
+            on_clash: policy.on_clash,
             tools: &tools,
             names: &names,
         };

@@ -105,6 +105,23 @@ mod tests {
             start: StartMode::WhenActive,
             restart: Restart::Backoff {
                 waits: [2, 4, 8].map(SECONDS),
+                again: [
+                    Again {
+                        wait: SECONDS(2),
+                        limit: SECONDS(20),
+                        inline: true,
+                    },
+                    Again {
+                        wait: SECONDS(2),
+                        limit: SECONDS(60),
+                        inline: false,
+                    },
+                    Again {
+                        wait: SECONDS(4),
+                        limit: SECONDS(120),
+                        inline: false,
+                    },
+                ],
             },
             startup_timeout: SECONDS(20),
             call_timeout: SECONDS(60),
@@ -114,6 +131,7 @@ mod tests {
                 every: SECONDS(60),
                 limit: SECONDS(10),
             }),
+            log_calls: true,
             parallel_calls: 1,
             retry_after: SECONDS(60),
             scope: Scope::Agent,
@@ -131,6 +149,7 @@ mod tests {
             progress_extends: false,
             idle_timeout: Some(SECONDS(1800)),
             health: None,
+            log_calls: false,
             ..expect
         };
         assert_eq!(effective(&entry, Profile::Chat), chat);
