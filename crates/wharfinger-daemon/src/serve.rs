@@ -140,6 +140,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         workspaces: home.workspaces(),
         scratch: home.scratch(),
         environment,
+        approver: None,
         web: wharfinger::manage::fetch::Options::default(),
         owner,
         version: options.version.clone(),

@@ -16,12 +16,13 @@ use crate::catalog::{self, Claim, Kind, Listing, Offer, Offers};
 use crate::config::Config;
 use crate::journal::{ClaimRow, EventKind, StoreError};
 use crate::kept::{claim, keep_discovered, stored};
+use crate::keys::Keyed;
 use crate::launch;
 use crate::model::{
     AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport,
 };
 use crate::policy;
-use crate::servers::{self, Asked, Note, Spec};
+use crate::servers::{self, Asked, Note, Plans, Spec};
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 
 /// Different declarations of clients that are remembered for one server.
@@ -425,7 +426,12 @@ async fn ask_server(
     };
     let spec =
         spec(wharf, entry, declared, &made).ok_or("it is no process that could be started")?;
+    let keyed = entry.installed_by.as_ref().and_then(|agent| {
+        let agent = wharf.own_agent(agent);
+        Keyed::new(wharf, &agent, entry, dir.path().to_owned(), None)
+    });
     let spec = Spec {
+        plan: keyed.map_or(spec.plan.clone(), |keyed| Plans::Made(keyed)),
         // There is no client yet that could be asked.
         roots: Some(spec.roots.unwrap_or_default()),
         ..spec

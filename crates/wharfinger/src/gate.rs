@@ -3,6 +3,7 @@
 //! `policy` says whether a call needs a person and `approvals` keeps what waits; here the two are tied to the agent's
 //! file, which remembers both over a restart, and to whoever waits.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use wharfinger_wire::message::ErrorObject;
 
 use crate::agents::Agent;
 use crate::approvals::{
-    ApprovalId, Attached, Binding, Book, Decision, Given, Grants, NewApproval, Reason, Scope, Told,
+    Approval, ApprovalId, Attached, Binding, Book, Decision, Given, Grants, NewApproval, Reason,
+    Scope, Told,
 };
 use crate::call::{CallNote, Refusal, Target, ToolCall};
 use crate::gated::is_restricted;
@@ -39,6 +41,42 @@ pub(crate) struct Gate {
     desk: Mutex<Desk>,
     /// Told when what expires next may be another one.
     changed: Notify,
+    approver: Option<Approver>,
+}
+
+/// A program that decides, or asks somebody: it gets each call that waits, and its answer counts if it is the first.
+/// `None` leaves the call to others.
+#[derive(Clone)]
+pub struct Approver(Arc<dyn Fn(Approval) -> Deciding + Send + Sync>);
+
+/// What an approver is about to say.
+pub type Deciding = Pin<Box<dyn Future<Output = Option<Decision>> + Send>>;
+
+impl Approver {
+    /// An approver of that kind.
+    ///
+    /// ```
+    /// use wharfinger::Approver;
+    /// use wharfinger::approvals::Decision;
+    ///
+    /// // Says no to everything that names a drive.
+    /// let careful = Approver::new(|approval| {
+    ///     Box::pin(async move {
+    ///         let named = approval.arguments.get().contains("drive");
+    ///         named.then(|| Decision::Deny { reason: Some("not the drive".into()) })
+    ///     })
+    /// });
+    /// # drop(careful);
+    /// ```
+    pub fn new(approve: impl Fn(Approval) -> Deciding + Send + Sync + 'static) -> Self {
+        Self(Arc::new(approve))
+    }
+}
+
+impl std::fmt::Debug for Approver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Approver")
+    }
 }
 
 pub(crate) struct Desk {
@@ -59,8 +97,8 @@ struct Round {
 /// Rounds that are open at once; the oldest makes room.
 const ROUNDS: usize = 256;
 
-impl Default for Gate {
-    fn default() -> Self {
+impl Gate {
+    pub(crate) fn new(approver: Option<Approver>) -> Self {
         let desk = Desk {
             book: Book::new(MOST),
             grants: Grants::default(),
@@ -69,6 +107,7 @@ impl Default for Gate {
         Self {
             desk: Mutex::new(desk),
             changed: Notify::new(),
+            approver,
         }
     }
 }
@@ -212,6 +251,7 @@ impl Session {
             )));
         };
         wharf.asked(&id).await;
+        wharf.ask_approver(&id);
         Ok((id, given))
     }
 
@@ -552,7 +592,7 @@ impl Wharf {
         id: &ApprovalId,
         decision: Decision,
         by: Decider,
-    ) -> Result<crate::approvals::Approval, DecisionError> {
+    ) -> Result<Approval, DecisionError> {
         let known = self.0.gate.with(|desk| desk.book.get(id).cloned());
         let known = known.ok_or_else(|| crate::approvals::DecideError::Unknown(id.clone()))?;
         let agent = self.own_agent(&known.binding.agent);
@@ -609,7 +649,7 @@ impl Wharf {
     async fn allow_always(
         &self,
         agent: &Arc<Agent>,
-        known: &crate::approvals::Approval,
+        known: &Approval,
     ) -> Result<(), DecisionError> {
         let exposed = &known.binding.exposed;
         let no = |why| DecisionError::Always(exposed.clone(), why);
@@ -648,8 +688,25 @@ impl Wharf {
         Ok(())
     }
 
+    fn ask_approver(&self, id: &ApprovalId) {
+        let Some(approver) = &self.0.gate.approver else {
+            return;
+        };
+        let Some(approval) = self.0.gate.with(|desk| desk.book.get(id).cloned()) else {
+            return;
+        };
+        let (deciding, wharf, id) = (approver.0(approval), self.clone(), id.clone());
+        self.0.context.tasks.spawn(async move {
+            let stop = wharf.0.context.stop.clone();
+            if let Some(Some(decision)) = stop.run_until_cancelled(deciding).await {
+                // Somebody else may have been faster.
+                drop(wharf.decide(&id, decision, Decider::Owner).await);
+            }
+        });
+    }
+
     /// Everything that waits for a person or for its collection, the oldest first.
-    pub fn approvals(&self) -> Vec<crate::approvals::Approval> {
+    pub fn approvals(&self) -> Vec<Approval> {
         self.0.gate.with(|desk| desk.book.list())
     }
 }

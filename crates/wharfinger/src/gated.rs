@@ -29,6 +29,13 @@ impl Session {
         notes: &mut (impl FnMut(CallNote) + Send),
         recording: &mut Recording<'_>,
     ) -> Result<Raw, Refusal> {
+        // Nobody is asked about what can't be done.
+        if let Some(halted) = self.wharf.is_halted() {
+            return Err(Refusal::Unavailable(format!(
+                "every MCP server was stopped ({}); `wharf release` lets them start again",
+                halted.reason
+            )));
+        }
         if call.as_owner {
             recording.bypasses();
             return self.carry_out(found, call, notes).await;

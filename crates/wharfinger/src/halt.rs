@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::config::files::{Readers, replace};
 use crate::journal::{EventKind, Kind, Record, Who};
+use crate::model::Profile;
 use crate::servers::{Gate, Halted};
 use crate::session::Session;
 use crate::wharf::{Wharf, lock};
@@ -116,6 +117,21 @@ impl Wharf {
             }
             tracing::info!("the emergency stop is over");
             self.0.events.tell(EventKind::Released);
+            // Agents that are active have their servers back.
+            let sessions: Vec<_> = lock(&self.0.sessions).values().cloned().collect();
+            for state in sessions
+                .into_iter()
+                .filter(|state| state.own.profile == Profile::Agent)
+            {
+                let session = Session {
+                    wharf: self.clone(),
+                    state,
+                };
+                self.0
+                    .context
+                    .tasks
+                    .spawn(async move { session.become_active().await });
+            }
             let record = Record::new(Kind::EmergencyRelease, Who::Owner);
             self.0.journal.write_now(record);
         }

@@ -17,10 +17,11 @@ use crate::catalog::Offers;
 use crate::conversation::{SessionState, Stage};
 use crate::discover::{Found, Made, key, spec};
 use crate::journal::EventKind;
+use crate::keys::Keyed;
 use crate::launch::Scratch;
 use crate::model::{AgentName, Declared, Profile, Roots, Scope, ServerEntry, ServerName, Status};
 use crate::refresh::Update;
-use crate::servers::{Asked, Audience, Note, ServerHandle};
+use crate::servers::{Asked, Audience, Note, Plans, ServerHandle};
 use crate::tasks;
 use crate::wharf::{Inner, Wharf, lock};
 
@@ -100,7 +101,14 @@ impl Wharf {
             scratch: scratch.as_deref().map(Scratch::path),
             remembered,
         };
-        let spec = spec(self, entry, &place.declared, &made)?;
+        let mut spec = spec(self, entry, &place.declared, &made)?;
+        if session.own.profile == Profile::Agent {
+            let scratch = scratch.as_deref().map(|scratch| scratch.path().to_owned());
+            let keyed = Keyed::new(self, &session.own, entry, workspace.clone(), scratch);
+            if let Some(keyed) = keyed {
+                spec.plan = Plans::Made(keyed);
+            }
+        }
         let ear = Ear {
             wharf: Arc::downgrade(&self.0),
             place: place.clone(),

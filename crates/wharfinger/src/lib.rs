@@ -71,6 +71,7 @@
 
 mod active;
 pub mod agentfile;
+mod agentlog;
 mod agents;
 pub mod approvals;
 pub mod call;
@@ -87,6 +88,7 @@ mod installed;
 mod instances;
 pub mod journal;
 mod kept;
+mod keys;
 pub mod launch;
 mod links;
 mod log;
@@ -113,7 +115,7 @@ mod wharf;
 pub use agents::{AgentError, AgentState, AttachedServer};
 pub use call::{CallNote, Refusal, Target, ToolCall};
 pub use change::Change;
-pub use gate::{Decider, DecisionError};
+pub use gate::{Approver, Decider, Deciding, DecisionError};
 pub use halt::HaltError;
 pub use log::{LogEntry, LogLevel, LogStream, Logged};
 pub use report::{Details, Report, ToolReport};

@@ -14,12 +14,13 @@ use tokio_util::task::TaskTracker;
 use wharfinger_wire::json::raw;
 
 use crate::agentfile;
+use crate::agentlog;
 use crate::agents::{self, Agent, LazyKeys};
 use crate::catalog::{Catalog, Claims};
 use crate::config::{Config, Loaded};
 use crate::conversation::SessionState;
 use crate::discover::{self, Discoveries};
-use crate::gate::{self, Gate};
+use crate::gate::{self, Approver, Gate};
 use crate::halt;
 use crate::instances::Instances;
 use crate::journal::{Events, Journal, Redact, Store, StoreError};
@@ -50,6 +51,8 @@ pub struct Options {
     pub scratch: PathBuf,
     /// The host's environment; servers get a part of it (V18).
     pub environment: BTreeMap<String, String>,
+    /// Whom to ask about calls that need a person, beside whoever answers by [`Wharf::decide`].
+    pub approver: Option<Approver>,
     /// What agents may fetch of the web, and how.
     pub web: fetch::Options,
     /// Who owns the processes that will be started: each carries its mark ([`launch::OWNER`]), so that a
@@ -75,6 +78,7 @@ impl Options {
             workspaces: folder.join("workspaces"),
             scratch: folder.join("scratch"),
             environment,
+            approver: None,
             web: fetch::Options::default(),
             owner: Owner::new(&format!("{:016x}", hasher.finish())),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -182,6 +186,7 @@ impl Wharf {
             workspaces,
             scratch,
             environment,
+            approver,
             web,
             owner,
             version,
@@ -194,6 +199,10 @@ impl Wharf {
             let redact: Redact = Arc::new(move |text| cleans.load().text(text));
             Ok((store, Journal::open(&database, rows, redact)?))
         };
+        let stale = scratch.clone();
+        tokio::task::spawn_blocking(move || launch::scratch::sweep(&stale))
+            .await
+            .ok();
         let opened = tokio::task::spawn_blocking(open).await;
         let (store, journal) = opened
             .unwrap_or(Err(StoreError::Closed))
@@ -224,7 +233,7 @@ impl Wharf {
             context,
             store,
             journal,
-            gate: Gate::default(),
+            gate: Gate::new(approver),
             web: fetch::Client::new(web),
             keys: LazyKeys::new(identity),
             agents_folder: agents,
@@ -264,6 +273,8 @@ impl Wharf {
         wharf.record_start().await;
         let expiring = gate::keep(Arc::downgrade(&wharf.0));
         wharf.0.context.tasks.spawn(expiring);
+        let logs = agentlog::keep(Arc::downgrade(&wharf.0), wharf.log_entries());
+        wharf.0.context.tasks.spawn(logs);
         wharf.activate();
         Ok(wharf)
     }
@@ -357,13 +368,8 @@ impl Wharf {
                 .into_iter()
                 .chain(written(entry))
         });
-        let mut secrets = lock(&self.0.secrets);
-        for secret in found {
-            if !secrets.contains(&secret) {
-                secrets.push(secret);
-            }
-        }
-        self.0.redactor.store(Arc::new(Redactor::new(&secrets)));
+        let found: Vec<Secret> = found.collect();
+        self.learn(found.into_iter());
     }
 }
 

@@ -43,6 +43,16 @@ pub struct Plan {
     pub secrets: Vec<Secret>,
 }
 
+impl Plan {
+    /// The same with more variables, whose values are as they stand (A102, A121).
+    pub(crate) fn with(mut self, values: Vec<(String, String)>) -> Self {
+        let mut env = self.env.open().clone();
+        env.extend(values);
+        self.env = Secret::new(env);
+        self
+    }
+}
+
 /// Expands an entry (V13–V18). `None` for a server that is no process.
 pub fn plan(request: Request<'_>) -> Option<Plan> {
     let Request {

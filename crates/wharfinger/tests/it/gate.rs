@@ -693,3 +693,103 @@ async fn chat_agents_have_every_server_and_nobody_is_asked() {
     assert!(yard.home.file("agents/default.adf").exists());
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_sits_at_the_client_approves_only_where_the_owner_allows_it() {
+    let yard = bot(&[]).await;
+    let declared = Declared::by_client(r#"{"elicitation":{}}"#);
+    let session = yard.session_as("bot", "one", declared);
+    names(&session).await;
+    let ask = |answer: &'static str| {
+        let session = session.clone();
+        tokio::spawn(async move {
+            let params = json!({ "name": ECHO, "arguments": { "message": "hi" } }).to_string();
+            let params = serde_json::value::RawValue::from_string(params).unwrap();
+            let call = ToolCall {
+                patience: NO_PATIENCE.filter(|_| answer.is_empty()),
+                ..ToolCall::new(ECHO, &params)
+            };
+            let mut asked = vec![];
+            let reply = session
+                .call(call, |note| {
+                    if let wharfinger::CallNote::Asked(question) = note {
+                        asked.push(question.params.clone().unwrap().get().to_owned());
+                        let answer = serde_json::value::RawValue::from_string(answer.into());
+                        question.answer(Ok(answer.unwrap()));
+                    }
+                })
+                .await;
+            (reply.map(|result| result.get().to_owned()), asked)
+        })
+    };
+    let (reply, asked) = ask("").await.unwrap();
+    assert!(matches!(reply, Err(Refusal::Waiting { .. })), "{reply:?}");
+    assert!(asked.is_empty(), "not unless the owner allows it");
+    let waits = yard.wharf.approvals().remove(0);
+    let no = Decision::Deny { reason: None };
+    yard.wharf
+        .decide(&waits.id, no, Decider::Owner)
+        .await
+        .unwrap();
+    let settings = wharfinger::AgentSettings {
+        ask_client: Some(true),
+        ..wharfinger::AgentSettings::default()
+    };
+    yard.wharf.set_agent("bot", settings).await.unwrap();
+    let yes = r#"{"action":"accept","content":{"decision":"approve"}}"#;
+    let (reply, asked) = ask(yes).await.unwrap();
+    assert!(reply.unwrap().contains("hi"));
+    assert!(
+        asked[0].contains(ECHO) && asked[0].contains("hi"),
+        "{asked:?}"
+    );
+    let no = r#"{"action":"accept","content":{"decision":"deny","reason":"not now"}}"#;
+    let (reply, _) = ask(no).await.unwrap();
+    assert!(reply.unwrap_err().to_string().contains("not now"));
+    let rows = rows(&yard.wharf, "approval.approved").await;
+    assert_eq!(rows[0].who, "agent:bot", "the client is the approver");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a190_an_emergency_stop_takes_back_what_waits_and_nothing_starts_after_it() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    open(&yard.wharf, 1).await;
+    yard.wharf.halt("enough").await.unwrap();
+    waiting.await.unwrap().unwrap_err();
+    assert!(yard.wharf.approvals().is_empty());
+    assert!(yard.processes().is_empty());
+    let refusal = call(&session, ECHO, json!({ "message": "hi" })).await;
+    assert!(refusal.is_err());
+    assert!(yard.wharf.release().unwrap());
+    poll_until("its tools to come back", tokio::time::sleep, || {
+        session.known_tools().find(ECHO).is_some()
+    })
+    .await;
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a189_lines_of_an_agents_servers_are_in_its_own_file() {
+    let yard = bot(&["stderr=a word"]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    session.end().await;
+    let home = yard.close().await;
+    let keys = wharfinger::agentfile::Keys::load_or_create(home.path()).unwrap();
+    let path = home.file("agents/bot.adf");
+    let file = wharfinger::agentfile::AgentFile::open(&path, &keys).unwrap();
+    let logs = file.logs(100).unwrap();
+    let word = logs.iter().find(|row| row.message == "a word").unwrap();
+    assert_eq!(
+        (
+            word.level.as_str(),
+            word.origin.as_deref(),
+            word.target.as_deref()
+        ),
+        ("warn", Some("mcp"), Some("s"))
+    );
+}

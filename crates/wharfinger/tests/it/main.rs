@@ -17,6 +17,7 @@ mod examples;
 mod gate;
 mod journal;
 mod lifecycle;
+mod own;
 mod protocol;
 mod reference;
 mod reports;

@@ -90,6 +90,7 @@ impl Yard {
             workspaces: home.file("workspaces"),
             scratch: home.file("scratch"),
             environment,
+            approver: None,
             web: wharfinger::manage::fetch::Options::default(),
             owner: owner.clone(),
             version: "0".into(),

@@ -1,0 +1,154 @@
+//! Credentials of one agent, on their way from its file into the environment of a server, and nowhere else (A100–A105).
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+
+use serde_json::Value;
+
+use crate::agentfile::{AgentFile, Error, reveal};
+use crate::agents::Agent;
+use crate::launch::{self, Request};
+use crate::model::{Secret, ServerEntry};
+use crate::servers::{Prepare, Prepared};
+use crate::waiting::on;
+use crate::wharf::{Inner, Wharf, lock};
+
+/// Makes what runs, with the agent's credentials in it, anew for each start (A184).
+pub(crate) struct Keyed {
+    wharf: Weak<Inner>,
+    agent: Arc<Agent>,
+    entry: ServerEntry,
+    workspace: PathBuf,
+    scratch: Option<PathBuf>,
+}
+
+impl Keyed {
+    /// `None` where the agent has no credentials for that server.
+    pub(crate) fn new(
+        wharf: &Wharf,
+        agent: &Arc<Agent>,
+        entry: &ServerEntry,
+        workspace: PathBuf,
+        scratch: Option<PathBuf>,
+    ) -> Option<Arc<Self>> {
+        let rights = agent.rights();
+        let attached = rights.server(entry.name.as_str())?;
+        if wanted(&attached.row).is_empty() {
+            return None;
+        }
+        Some(Arc::new(Self {
+            wharf: Arc::downgrade(&wharf.0),
+            agent: agent.clone(),
+            entry: entry.clone(),
+            workspace,
+            scratch,
+        }))
+    }
+
+    async fn make(&self) -> Result<Prepared, String> {
+        let wharf = self.wharf.upgrade().map(Wharf).ok_or("it is over")?;
+        let rights = self.agent.rights();
+        let row = rights
+            .server(self.entry.name.as_str())
+            .map(|attached| attached.row.clone())
+            .ok_or("it is not attached any more")?;
+        let file = self.agent.file()?;
+        let values = on(&file, move |file| values(file, &row)).await;
+        let values = values.map_err(|error| error.to_string())?;
+        // Known before anything can carry it.
+        wharf.learn(values.iter().map(|(_, value)| Secret::new(value.clone())));
+        let request = Request {
+            entry: &self.entry,
+            inherit: &wharf.0.inherit,
+            workspace: &self.workspace,
+            scratch: self.scratch.as_deref(),
+        };
+        let plan = launch::plan(request).ok_or("it is no process that could be started")?;
+        Ok(Prepared {
+            plan: Arc::new(plan.with(values)),
+            keeps: None,
+        })
+    }
+}
+
+impl Prepare for Keyed {
+    fn prepare(&self) -> Pin<Box<dyn Future<Output = Result<Prepared, String>> + Send + '_>> {
+        Box::pin(self.make())
+    }
+}
+
+/// Which variables the agent has for a server (A101).
+fn wanted(row: &Value) -> Vec<String> {
+    let rows = row.get("env_schema").and_then(Value::as_array);
+    let of_agent = rows
+        .into_iter()
+        .flatten()
+        .filter(|row| row["scope"] == "agent");
+    let keys = row.get("env_keys").and_then(Value::as_array);
+    let mut names: Vec<String> = of_agent
+        .filter_map(|row| row["key"].as_str())
+        .chain(keys.into_iter().flatten().filter_map(Value::as_str))
+        .filter(|name| !crate::model::is_blocked(name))
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Their values, as far as they are there: by the package first, then by the server's name (A100).
+fn values(file: &AgentFile, row: &Value) -> Result<Vec<(String, String)>, Error> {
+    let text = |key: &str| row.get(key).and_then(Value::as_str);
+    let places = [text("npm_package"), text("pypi_package"), text("name")];
+    let mut found = vec![];
+    for name in wanted(row) {
+        for place in places.into_iter().flatten() {
+            let secret = file.secret(&format!("mcp:{place}:{name}"))?;
+            let value = secret.and_then(|secret| String::from_utf8(reveal(&secret).to_vec()).ok());
+            if let Some(value) = value {
+                found.push((name.clone(), value));
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Wharf {
+    /// Values become known secrets.
+    pub(crate) fn learn(&self, values: impl Iterator<Item = Secret>) {
+        let mut secrets = lock(&self.0.secrets);
+        let before = secrets.len();
+        for secret in values {
+            if !secrets.contains(&secret) {
+                secrets.push(secret);
+            }
+        }
+        if secrets.len() > before {
+            let redactor = crate::vault::Redactor::new(&secrets);
+            self.0.redactor.store(Arc::new(redactor));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a101_variables_of_the_agent_are_those_of_its_scope_and_the_old_list() {
+        let row = json!({
+            "env_schema": [
+                { "key": "B", "scope": "agent" },
+                { "key": "C", "scope": "app" },
+                { "key": "LD_PRELOAD", "scope": "agent" },
+            ],
+            "env_keys": ["A", "B"],
+        });
+        assert_eq!(wanted(&row), ["A", "B"]);
+        assert!(wanted(&json!({})).is_empty());
+    }
+}
