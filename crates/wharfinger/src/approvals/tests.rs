@@ -72,6 +72,9 @@ fn a223_a_call_waits_until_it_is_approved_and_begins_once() {
         (binding(), r#"{"secret":1}"#),
         "what was asked, not what was shown"
     );
+    let shown = book.get(&id("1")).unwrap();
+    assert_eq!(shown.arguments.get(), r#"{"secret":"hidden"}"#);
+    assert!(book.get(&id("2")).is_none());
     assert!(book.begin(&id("1")).is_none(), "used once");
     assert_eq!(
         book.decide(&id("1"), yes(), 20).unwrap_err(),
@@ -165,6 +168,7 @@ fn what_was_told_to_wait_runs_when_it_is_approved_and_its_result_is_collected_on
     book.begin(&id("1")).unwrap();
     book.finish(&id("1"), "result", 30);
     // It waits for ten minutes, and no longer.
+    assert_eq!(COLLECT, 600_000);
     assert_eq!(book.next_due(), Some(30 + COLLECT));
     assert!(book.expire(29 + COLLECT).is_empty());
     let attached = book.attach(&binding(), |_| true, 29 + COLLECT);
@@ -212,6 +216,7 @@ fn a_call_that_comes_again_while_it_runs_hears_its_result() {
         book.expire(u64::MAX - 1).is_empty(),
         "what runs has no limit here"
     );
+    assert_eq!(book.next_due(), None);
     book.finish(&id("1"), "result", 30);
     assert!(matches!(*given.borrow(), Given::Done("result")));
     assert_eq!(book.tell(&id("1")), Told::Decided);
@@ -378,4 +383,24 @@ fn a_policy_that_the_decision_itself_changed_is_no_mismatch() {
         .map(|one| one.binding.policy)
         .collect();
     assert_eq!(policies, ["looser", "policy", "policy"]);
+}
+
+#[test]
+fn why_a_decision_was_not_taken_names_the_approval() {
+    let unknown = DecideError::Unknown(id("task_1")).to_string();
+    assert!(unknown.contains("`task_1`"), "{unknown}");
+    let decided = DecideError::Decided(id("task_1")).to_string();
+    assert!(decided.contains("`task_1`"), "{decided}");
+}
+
+#[test]
+fn a224_reasons_have_the_words_of_the_agents_file() {
+    for (reason, word) in [
+        (Reason::Restricted, "restricted"),
+        (Reason::Protection, "protection"),
+    ] {
+        assert_eq!(reason.as_str(), word);
+        assert_eq!(Reason::parse(word), Some(reason));
+    }
+    assert_eq!(Reason::parse("other"), None);
 }
