@@ -76,9 +76,9 @@ impl Session {
     pub(crate) fn is_available(&self, entry: &ServerEntry) -> bool {
         match self.wharf.status_for(&self.state, entry) {
             None | Some(Status::NotStarted | Status::Running { .. }) => true,
-            Some(
-                Status::Starting | Status::Exited { .. } | Status::Failed { .. } | Status::Disabled,
-            ) => false,
+            // What starts joins when it is ready (A143); where nothing was started beforehand, calls start it.
+            Some(Status::Starting) => self.state.lasting,
+            Some(Status::Exited { .. } | Status::Failed { .. } | Status::Disabled) => false,
         }
     }
 }

@@ -446,8 +446,9 @@ impl Session {
         let rights = self.state.own.rights();
         let exposed = found.exposed.as_ref();
         let gone = || format!("there is no tool `{exposed}` any more, or it is another one");
-        // What is offered is what was last seen of it.
-        self.known_tools().find(exposed).ok_or_else(gone)?;
+        if !self.is_as_seen(found) {
+            return Err(gone());
+        }
         let definition = self.definition(found).ok_or_else(gone)?;
         let policy = crate::policy::policy_digest(
             rights.declaration(exposed),

@@ -200,6 +200,23 @@ impl Session {
         serde_json::value::RawValue::from_string(current).ok()
     }
 
+    /// Whether what its server lists of a tool is what the agent's file has last seen of it.
+    pub(crate) fn is_as_seen(&self, found: &Found<'_>) -> bool {
+        let Some(entry) = found.entry else {
+            return true;
+        };
+        let rights = self.state.own.rights();
+        let pin = rights.pin(&found.exposed);
+        let Some(Discovered::Known(known)) = self.wharf.found(entry, &self.state.declared) else {
+            return false;
+        };
+        let mut listed = known.listing.tools.iter();
+        let listed = listed.find(|tool| tool.name.as_str() == found.tool);
+        listed
+            .zip(pin)
+            .is_some_and(|(tool, pin)| pin.current.as_deref() == Some(tool.raw.get()))
+    }
+
     /// What runs when a tool is called, as one short text.
     pub(crate) fn what_runs(&self, found: &Found<'_>) -> String {
         match found.entry {

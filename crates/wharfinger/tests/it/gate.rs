@@ -793,3 +793,33 @@ async fn a189_lines_of_an_agents_servers_are_in_its_own_file() {
         ("warn", Some("mcp"), Some("s"))
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_call_is_asked_about_while_the_first_starts_its_server() {
+    let home = Home::new();
+    let go = Yard::mode(&home, "wait-for", "go");
+    let servers = json!({ "s": fake(&["slow-init=1", &go], json!({})) });
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    make_bot(&yard).await;
+    // As an owner calls: nothing was started beforehand.
+    let mut options = wharfinger::SessionOptions::new(
+        AgentName::new("bot").unwrap(),
+        wharfinger::model::SessionId::new("owner").unwrap(),
+    );
+    options.lasting = true;
+    let session = yard.wharf.session(options);
+    names(&session).await;
+    let first = calling(&session, ECHO, json!({ "message": "a" }), None);
+    approve(&yard.wharf, &open(&yard.wharf, 1).await[0], Scope::Once).await;
+    poll_until("its server to start", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].stage == Stage::Running && yard.processes().len() == 1
+    })
+    .await;
+    let second = calling(&session, ECHO, json!({ "message": "b" }), None);
+    let both = open(&yard.wharf, 2).await;
+    approve(&yard.wharf, &both[1], Scope::Once).await;
+    std::fs::File::create(yard.home.file("go")).unwrap();
+    assert_eq!(text(&first.await.unwrap().unwrap()), "a");
+    assert_eq!(text(&second.await.unwrap().unwrap()), "b");
+    yard.close().await;
+}
