@@ -119,16 +119,13 @@ impl Wharf {
     /// Values become known secrets.
     pub(crate) fn learn(&self, values: impl Iterator<Item = Secret>) {
         let mut secrets = lock(&self.0.secrets);
-        let before = secrets.len();
         for secret in values {
             if !secrets.contains(&secret) {
                 secrets.push(secret);
             }
         }
-        if secrets.len() > before {
-            let redactor = crate::vault::Redactor::new(&secrets);
-            self.0.redactor.store(Arc::new(redactor));
-        }
+        let redactor = crate::vault::Redactor::new(&secrets);
+        self.0.redactor.store(Arc::new(redactor));
     }
 }
 
