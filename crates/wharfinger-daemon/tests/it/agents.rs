@@ -256,8 +256,19 @@ async fn a_changed_tool_is_shown_and_reviewed() {
     let dock = Dock::at(home).await;
     dock.make_bot().await;
     let path = "/api/agents/bot/tools/mcp_a_work";
-    dock.post("/api/servers/a/discover", &json!({})).await;
-    dock.get("/api/agents/bot/tools").await;
+    // It starts anew, and lists something else.
+    let call = json!({ "server": "a", "tool": "work", "asOwner": true });
+    let client = dock.client();
+    let stream = client.stream(hyper::Method::POST, "/api/agents/bot/call", Some(&call));
+    let mut stream = within("a stream", stream).await.unwrap();
+    within("an end", stream.next()).await.unwrap();
+    let changed = async || dock.get(path).await["status"] == "changed";
+    let looking = async {
+        while !changed().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the change to be seen", looking).await;
     let changed = dock.get(path).await;
     assert_eq!(
         [&changed["status"], &changed["enabled"]],
