@@ -156,7 +156,7 @@ fn a160_tools_have_switches() {
     ");
     assert_snapshot!(wharf.run(&["tools", "enable", "mcp_s_z"]), @"
     $ wharf tools enable mcp_s_z
-    ! error: the agent `bot` has no tool `mcp_s_z`; did you mean `mcp_s_y`?
+    ! error: the agent `bot` has no tool `mcp_s_z`; did you mean `mcp_s_x`?
     ! hint: `wharf tools list` shows what it has
     [exit 4]
     ");
