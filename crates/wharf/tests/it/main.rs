@@ -5,8 +5,10 @@
 #![expect(clippy::unwrap_used, reason = "everything here is part of a test")]
 
 mod agents;
+mod approvals;
 mod background;
 mod calls;
+mod gated;
 mod journal;
 mod offline;
 mod pages;
