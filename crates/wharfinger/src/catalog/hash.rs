@@ -152,6 +152,11 @@ mod tests {
             !hash_matches("x", &tool(r#"{"name":"x"}"#)),
             "no text that is no JSON"
         );
+        // A text of the length of a hash is a text.
+        let long = tool(&format!(r#"{{"name":"{}"}}"#, "n".repeat(25)));
+        let text = tool_hash(&long);
+        assert_eq!(text.len(), hash.len());
+        assert!(hash_matches(&text, &long));
     }
 
     #[test]

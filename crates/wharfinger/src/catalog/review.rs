@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn an_accepted_tool_is_on_and_reviewed_and_as_restricted_as_it_was() {
-        for seen in [None, hash_of(r#"{ "v":2,"name":"a"}"#)] {
+        let shown = serde_json::from_str(r#"{ "v":2,"name":"a"}"#).unwrap();
+        for seen in [None, Some(crate::catalog::definition_hash(shown))] {
             let (mut rows, mut pins) = waiting();
             review("mcp_s_a", &Decision::Accept { seen }, &mut rows, &mut pins).unwrap();
             let (before, pins_before) = waiting();

@@ -340,8 +340,8 @@ mod tests {
     #[test]
     fn strings_have_the_fewest_escapes() {
         check(
-            r#""\u0041\/\u00e9\u000a\u001f\"\\\ud83d\ude00 \u007f""#,
-            "\"A/é\\n\\u001f\\\"\\\\😀 \u{7f}\"",
+            r#""\u0041\/\u00e9\u000a\u001f\u0020\"\\\ud83d\ude00 \u007f""#,
+            "\"A/é\\n\\u001f \\\"\\\\😀 \u{7f}\"",
         );
         // Half a pair is no character.
         check(
@@ -361,6 +361,11 @@ mod tests {
     }
 
     #[test]
+    fn keys_are_sorted_by_what_they_say_and_not_by_how_it_is_written() {
+        check(r#"{"\"":1,"\n":2}"#, r#"{"\n":2,"\"":1}"#);
+    }
+
+    #[test]
     fn a_key_that_is_there_twice_stays_there_twice() {
         check(r#"{"a":1,"A":0,"\u0061":2}"#, r#"{"A":0,"a":1,"a":2}"#);
         check(r#"{"A":0,"a":2,"a":1}"#, r#"{"A":0,"a":2,"a":1}"#);
@@ -377,9 +382,17 @@ mod tests {
         let got = canonical(&raw);
         assert!(got.starts_with(r#"{"a":[{"a":[{"#) && got.ends_with(r#"],"b":1}],"b":1}"#));
         assert!(got.contains(r#"{"b":1, "a":[{"b":1, "a":["#));
-        let brackets = format!("{}\"[ ]\"{}", "[ ".repeat(130), "] ".repeat(130));
-        let expect = format!("{}[ [ \"[ ]\"] ]{}", "[".repeat(128), "]".repeat(128));
+        let brackets = format!("{}\"] [[\"{}", "[ ".repeat(130), "] ".repeat(130));
+        let expect = format!("{}[ [ \"] [[\"] ]{}", "[".repeat(128), "]".repeat(128));
         check(brackets.trim(), &expect);
+        let braces = format!("{}1{}", r#"{ "a":"#.repeat(130), "}".repeat(130));
+        let expect = format!(
+            "{}{}1{}",
+            r#"{"a":"#.repeat(128),
+            r#"{ "a":"#.repeat(2),
+            "}".repeat(130)
+        );
+        check(&braces, &expect);
     }
 
     #[test]

@@ -229,6 +229,20 @@ mod tests {
     }
 
     #[test]
+    fn a_class_has_the_word_that_it_is_kept_as() {
+        for (class, word) in [
+            (Class::Cosmetic, "cosmetic"),
+            (Class::Wider, "wider"),
+            (Class::Narrower, "narrower"),
+            (Class::Meaning, "meaning"),
+            (Class::Suspicious, "suspicious"),
+        ] {
+            assert_eq!(class.as_str(), word);
+            assert_eq!(serde_json::to_value(class).unwrap(), word);
+        }
+    }
+
+    #[test]
     fn suspicions_are_told_in_words() {
         let told = |kind| {
             Suspicion {

@@ -349,6 +349,19 @@ fn what_the_owner_accepts_beforehand_is_taken_over() {
 }
 
 #[test]
+fn what_is_accepted_beforehand_has_words() {
+    for (accept, word) in [
+        (Accept::Nothing, "nothing"),
+        (Accept::Cosmetic, "cosmetic"),
+        (Accept::Wider, "wider"),
+    ] {
+        assert_eq!(accept.as_str(), word);
+        assert_eq!(Accept::parse(word), Some(accept));
+    }
+    assert_eq!(Accept::parse("narrower"), None);
+}
+
+#[test]
 fn while_a_review_is_due_nothing_is_taken_over() {
     let rules = Rules {
         accept: Accept::Wider,
