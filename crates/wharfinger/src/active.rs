@@ -20,6 +20,7 @@ impl Session {
         let spent = self.state.began.elapsed();
         let until = Instant::now() + BUDGET.saturating_sub(spent);
         let left = || until.saturating_duration_since(Instant::now());
+        self.wharf.disable_missing(&self.state.own).await;
         self.discover_all(left().max(Duration::from_millis(1)))
             .await;
         self.reconcile_all().await;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wharfinger_wire::json::{Raw, raw};
+use wharfinger_wire::json::{Object, Raw, raw};
 
 use crate::approvals::Reason;
 use crate::call::{CallNote, Refusal, ToolCall};
@@ -240,9 +240,12 @@ impl Session {
             };
             if !self.is_available(entry) {
                 let status = self.wharf.status_for(&self.state, entry);
-                let status = status.map(|status| self.wharf.clean(status).to_string());
+                let status = status.map(|status| {
+                    let word = status.word();
+                    format!("status: {word}: {}", self.wharf.clean(status))
+                });
                 return format!(
-                    "{exposed}: its server `{}` is not available: status: {}",
+                    "{exposed}: its server `{}` is not available: {}",
                     pin.server,
                     status.unwrap_or_default()
                 );
@@ -333,7 +336,26 @@ fn shown(rights: &Rights, server: &ServerName, tool: &Tool) -> Option<(Tool, Str
         server_restricted: is_restricted(rights, server),
         pinned: pin.is_reviewed(),
     };
-    policy::is_listed(&known).then(|| (told(tool, declaration), exposed.to_owned()))
+    policy::is_listed(&known).then(|| {
+        let described = described(tool, server);
+        (told(&described, declaration), exposed.to_owned())
+    })
+}
+
+/// A tool without a description gets one that names it and its server (A146).
+fn described(tool: &Tool, server: &ServerName) -> Tool {
+    if !tool.description().trim().is_empty() {
+        return tool.clone();
+    }
+    let Ok(mut object) = Object::from_raw(&tool.raw) else {
+        return tool.clone();
+    };
+    let text = format!("The tool `{}` of the MCP server `{server}`", tool.name);
+    object.set("description", raw(&text));
+    Tool {
+        name: tool.name.clone(),
+        raw: Arc::from(object.to_raw()),
+    }
 }
 
 /// A model that may have to wait for a person can say why it calls.

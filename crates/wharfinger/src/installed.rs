@@ -246,3 +246,75 @@ impl Wharf {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a212_an_entry_of_each_kind_says_what_is_run() {
+        let check = |row: Value, expect: Result<(&str, &[&str]), &str>| {
+            let found = transport(&row);
+            let told = match &found {
+                Ok(Transport::Stdio { command, args, .. }) => {
+                    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+                    Ok((command.as_str(), args))
+                }
+                Ok(Transport::Http { url }) => Ok((url.as_str(), vec![])),
+                Err(why) => Err(why.as_str()),
+            };
+            assert_eq!(
+                told,
+                expect.map(|(command, args)| (command, args.to_vec())),
+                "{row}"
+            );
+        };
+        check(
+            json!({ "npm_package": "@a/b", "args": ["", "--x"] }),
+            Ok(("npx", &["-y", "@a/b", "--x"])),
+        );
+        check(
+            json!({ "pypi_package": "mcp-b", "args": ["--x"] }),
+            Ok(("uvx", &["mcp-b", "--x"])),
+        );
+        check(
+            json!({ "command": "node", "args": ["x.js"], "source": "custom" }),
+            Ok(("node", &["x.js"])),
+        );
+        check(
+            json!({ "transport": "http", "url": "https://example.com/mcp" }),
+            Ok(("https://example.com/mcp", &[])),
+        );
+        check(json!({ "transport": "http" }), Err("it has no url"));
+        check(
+            json!({ "name": "x" }),
+            Err("its file does not say what to run"),
+        );
+    }
+
+    #[test]
+    fn a_registered_server_is_known_by_its_package() {
+        let check = |command: &str, args: &[&str], expect: &str| {
+            let transport = Transport::Stdio {
+                command: command.into(),
+                args: args.iter().map(|arg| (*arg).to_owned()).collect(),
+                cwd: None,
+            };
+            let name = ServerName::new("x").unwrap();
+            let entry = ServerEntry::plain(name, Source::Settings, transport);
+            assert_eq!(source(&entry), expect);
+        };
+        check("npx", &["-y", "@a/b@1.2.3", "--x"], "npm:@a/b");
+        check("uvx", &["mcp-b"], "uvx:mcp-b");
+        check("node", &["x.js"], "node");
+    }
+
+    #[test]
+    fn names_of_files_become_names_of_agents() {
+        let check = |text: &str, expect: &str| assert_eq!(agent_name(text), expect);
+        check("My Agent", "My-Agent");
+        check("  .hidden", "hidden");
+        check("a/b\\c", "a-b-c");
+        check(&"x".repeat(70), &"x".repeat(64));
+    }
+}

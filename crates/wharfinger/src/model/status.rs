@@ -31,6 +31,18 @@ impl fmt::Display for Exit {
     }
 }
 
+impl Status {
+    /// The word that agents' programs have for it (A181).
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::NotStarted | Self::Disabled => "stopped",
+            Self::Starting => "connecting",
+            Self::Running { .. } => "connected",
+            Self::Exited { .. } | Self::Failed { .. } => "error",
+        }
+    }
+}
+
 /// The state of a server as `/mcp` shows it (V69).
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -69,5 +81,31 @@ impl fmt::Display for Status {
             Self::Failed { reason } => write!(f, "failed: {reason}"),
             Self::Disabled => f.write_str("disabled"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a181_every_state_has_a_word() {
+        let check = |status: Status, expect: &str| assert_eq!(status.word(), expect);
+        check(Status::NotStarted, "stopped");
+        check(Status::Disabled, "stopped");
+        check(Status::Starting, "connecting");
+        check(Status::Running { pid: 1 }, "connected");
+        check(
+            Status::Exited {
+                exit: Exit::Unknown,
+            },
+            "error",
+        );
+        check(
+            Status::Failed {
+                reason: String::new(),
+            },
+            "error",
+        );
     }
 }

@@ -449,7 +449,7 @@ async fn a162_a163_what_is_off_or_hidden_is_refused_and_nobody_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a147_p10_flags_of_the_runtime_are_taken_out_and_forged_ones_refused() {
+async fn a147_a232_p10_flags_of_the_runtime_are_taken_out_and_forged_ones_refused() {
     let yard = bot(&[]).await;
     let session = session(&yard, "one");
     let list = session.tools().await;
@@ -536,7 +536,7 @@ async fn a151_a_changed_tool_is_off_until_it_is_reviewed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a93_a_server_comes_and_goes_while_the_agent_runs() {
+async fn a93_a97_a_server_comes_and_goes_while_the_agent_runs() {
     let servers = json!({ "s": fake(&[], json!({})), "t": fake(&["tool=only"], json!({})) });
     let yard = Yard::new(servers).await;
     make_bot(&yard).await;
@@ -821,5 +821,183 @@ async fn a_second_call_is_asked_about_while_the_first_starts_its_server() {
     std::fs::File::create(yard.home.file("go")).unwrap();
     assert_eq!(text(&first.await.unwrap().unwrap()), "a");
     assert_eq!(text(&second.await.unwrap().unwrap()), "b");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a75_attaching_writes_no_value_of_a_credential() {
+    let servers = json!({ "s": fake(&[], json!({ "env": { "MY_TOKEN": "s3cret-s3cret-1" } })) });
+    let yard = Yard::new(servers).await;
+    make_bot(&yard).await;
+    let copy = yard.home.file("copy.adf");
+    yard.wharf.export_agent("bot", copy.clone()).await.unwrap();
+    let keys = wharfinger::agentfile::Keys::load_or_create(yard.home.path()).unwrap();
+    let peek = wharfinger::agentfile::peek(&copy, &keys).unwrap();
+    assert_eq!(peek.servers[0]["name"], "s");
+    assert_eq!(
+        peek.servers[0]["env_schema"],
+        json!([{ "key": "MY_TOKEN", "scope": "app" }])
+    );
+    let bytes = std::fs::read(&copy).unwrap();
+    assert!(!bytes.windows(15).any(|part| part == b"s3cret-s3cret-1"));
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a94_an_edit_waits_for_no_server_and_one_that_fails_keeps_no_other_back() {
+    let servers = json!({
+        "s": fake(&[], json!({})),
+        "stuck": fake(&["never-init", "discover-silent"], json!({ "startupTimeoutSeconds": 1 })),
+        "t": fake(&["tool=only"], json!({})),
+    });
+    let yard = Yard::new(servers).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    let began = std::time::Instant::now();
+    yard.wharf.attach("bot", "stuck").await.unwrap();
+    yard.wharf.attach("bot", "t").await.unwrap();
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "it waits for a server"
+    );
+    poll_until("the other one", tokio::time::sleep, || {
+        session.known_tools().find("mcp_t_only").is_some()
+    })
+    .await;
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a141_a164_tools_of_a_server_that_is_down_are_left_out_and_stay_declared() {
+    let yard = bot(&["crash-after=1"]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let unrestrict =
+        yard.wharf
+            .switch_tools("bot", Which::Server("s".into()), Flag::Restricted, false);
+    assert_eq!(unrestrict.await.unwrap(), 5);
+    let lost = call(&session, ECHO, json!({ "message": "x" }))
+        .await
+        .unwrap_err();
+    assert!(lost.to_string().contains("Connection lost"), "{lost}");
+    assert!(session.known_tools().find(ECHO).is_none());
+    let refusal = call(&session, ECHO, json!({ "message": "x" }))
+        .await
+        .unwrap_err();
+    // A165
+    assert!(refusal.to_string().contains("status: "), "{refusal}");
+    let declared = yard.wharf.agent_tools("bot").unwrap();
+    let echo = declared.iter().find(|tool| tool.name == ECHO).unwrap();
+    assert!(echo.enabled && echo.visible, "what it was declared stays");
+    poll_until("it to come back", tokio::time::sleep, || {
+        session.known_tools().find(ECHO).is_some()
+    })
+    .await;
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a140_a202_servers_that_nobody_registered_are_skipped_and_their_tools_switched_off() {
+    let yard = bot(&[]).await;
+    names(&session(&yard, "one")).await;
+    let copy = yard.home.file("copy.adf");
+    yard.wharf.export_agent("bot", copy.clone()).await.unwrap();
+    let home = yard.close().await;
+    // Another machine, with the same owner's file and without the server.
+    let elsewhere = Yard::new(json!({})).await;
+    let name = elsewhere
+        .wharf
+        .import_agent(copy, None, false)
+        .await
+        .unwrap();
+    drop(home);
+    let state = elsewhere.wharf.agent_state(name.as_str()).unwrap();
+    assert_eq!(state.attached.len(), 1);
+    assert!(!state.attached[0].registered);
+    let tools = elsewhere.wharf.agent_tools("bot").unwrap();
+    let off = tools.iter().filter(|tool| tool.server.is_some());
+    assert!(off.clone().count() == 5 && off.clone().all(|tool| !tool.enabled));
+    let session = session(&elsewhere, "one");
+    assert!(names(&session).await.is_empty());
+    let refusal = call(&session, ECHO, json!({ "message": "x" }))
+        .await
+        .unwrap_err();
+    assert!(refusal.to_string().contains("not registered"), "{refusal}");
+    assert!(elsewhere.processes().is_empty(), "nothing ran");
+    elsewhere.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t1_a_file_of_another_owner_runs_nothing_of_its_own_before_that_is_confirmed() {
+    let yard = Yard::with_config(json!({}), json!({ "daemon": { "hostAccess": true } })).await;
+    // A file as another owner has it, with a server that is in it alone.
+    let keys = wharfinger::agentfile::Keys::generate();
+    let path = yard.home.file("theirs.adf");
+    let new = wharfinger::agentfile::NewAgent {
+        name: "theirs".into(),
+        meta: vec![],
+        config: json!({
+            "compute": { "host_access": true },
+            "mcp": { "servers": [{
+                "name": "own", "transport": "stdio", "source": "custom", "run_location": "host",
+                "command": wharfinger_testkit::fake_server(), "args": ["tool=only"],
+            }] },
+        }),
+    };
+    let made = wharfinger::agentfile::AgentFile::create(&path, &new, &keys).unwrap();
+    made.close().unwrap();
+    let refused = yard.wharf.import_agent(path.clone(), None, false).await;
+    let Err(wharfinger::AgentError::Unconfirmed { runs }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(runs[0].contains("tool=only"), "{runs:?}");
+    // Put into the folder by hand, it runs nothing either.
+    std::fs::copy(&path, yard.home.file("agents/theirs.adf")).unwrap();
+    let servers = json!({});
+    let home = yard.close().await;
+    let config = json!({ "daemon": { "hostAccess": true } });
+    let yard = Yard::at(home, servers, config, host()).await;
+    let session = yard.session_as("theirs", "one", Declared::default());
+    assert!(names(&session).await.is_empty());
+    let state = yard.wharf.agent_state("theirs").unwrap();
+    let problem = state.attached[0].problem.clone().unwrap();
+    assert!(problem.contains("wharf agent confirm theirs"), "{problem}");
+    assert!(yard.processes().is_empty());
+    yard.wharf.confirm_agent("theirs").await.unwrap();
+    poll_until("its tools", tokio::time::sleep, || {
+        session.known_tools().find("mcp_own_only").is_some()
+    })
+    .await;
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a146_a_tool_without_a_description_gets_one() {
+    let yard = bot(&["weird-tools"]).await;
+    let session = session(&yard, "one");
+    let catalog = session.tools().await;
+    for tool in &catalog.tools {
+        assert!(!tool.tool.description().is_empty(), "{}", tool.name);
+    }
+    assert!(catalog.tools.len() > 10);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a191_an_owner_sees_state_tools_and_log_of_an_agents_server() {
+    let yard = bot(&["stderr=a word"]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    poll_until("it to run", tokio::time::sleep, || {
+        session.servers_in_use().len() == 1
+    })
+    .await;
+    let bot = AgentName::new("bot").unwrap();
+    let details = yard.wharf.details("s", &bot).unwrap();
+    assert_eq!(details.report.status.word(), "connected");
+    assert_eq!(details.report.tools, Some(5));
+    assert!(details.pid.is_some());
+    let log = yard.wharf.log_of("s", 100);
+    assert!(log.iter().any(|entry| entry.text == "a word"));
     yard.close().await;
 }

@@ -68,7 +68,7 @@ fn mine(more: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a84_a85_what_an_agent_installs_can_be_called_in_the_same_turn() {
+async fn a84_a85_a95_what_an_agent_installs_can_be_called_in_the_same_turn() {
     let yard = trusted(json!({}), true).await;
     let session = session(&yard, "one");
     names(&session).await;
@@ -90,6 +90,12 @@ async fn a84_a85_what_an_agent_installs_can_be_called_in_the_same_turn() {
     );
     let after = call(&session, "mcp_mine_pid", json!({})).await.unwrap();
     assert_ne!(text(&before), text(&after), "another process");
+    // A95: what is changed of it counts from the next restart on.
+    let slower = json!({ "path": "mcp.servers.mine.tool_call_timeout_ms", "value": 7000 });
+    let said = ask(&session, "sys_update_config", slower).await;
+    assert_eq!(said["success"], true, "{said}");
+    let same = call(&session, "mcp_mine_pid", json!({})).await.unwrap();
+    assert_eq!(text(&after), text(&same), "the same process");
     let unknown = ask(&session, "mcp_restart", json!({ "name": "other" })).await;
     assert!(
         unknown["error"].as_str().unwrap().contains("`mine`"),
@@ -295,7 +301,7 @@ async fn an_agent_reads_and_writes_its_files_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a192_servers_of_an_agent_stand_in_its_scratch_folder() {
+async fn a192_a195_servers_of_an_agent_stand_in_its_scratch_folder_which_it_is_not_told() {
     let yard = trusted(json!({ "s": fake(&[], json!({})) }), false).await;
     yard.wharf.attach("bot", "s").await.unwrap();
     let session = session(&yard, "one");
@@ -305,6 +311,8 @@ async fn a192_servers_of_an_agent_stand_in_its_scratch_folder() {
     let name = cwd.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.starts_with("bot-"), "{name}");
     assert!(cwd.starts_with(yard.home.file("scratch").canonicalize().unwrap()));
+    let config = ask(&session, "sys_get_config", json!({})).await;
+    assert!(!config.to_string().contains("scratch"), "{config}");
     session.end().await;
     poll_until("the folder to go", tokio::time::sleep, || !cwd.exists()).await;
     yard.close().await;
