@@ -67,18 +67,6 @@ impl Home {
         self.0.join("wharf.sock")
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        self.0.join("wharfinger.db")
-    }
-
-    pub(crate) fn agents(&self) -> PathBuf {
-        self.0.join("agents")
-    }
-
-    pub(crate) fn workspaces(&self) -> PathBuf {
-        self.0.join("workspaces")
-    }
-
     /// For files that are needed for a moment; what is in it is of no use to the next daemon.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.0.join("scratch")

@@ -136,17 +136,9 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let unix = bind_socket(&home)?;
     let listen = tcp.local_addr().unwrap_or(listen);
     let wharf = Wharf::open(wharfinger::Options {
-        loaded,
-        database: home.database(),
-        agents: home.agents(),
-        identity: home.path().to_owned(),
-        workspaces: home.workspaces(),
-        scratch: home.scratch(),
-        environment,
-        approver: None,
-        web: wharfinger::manage::fetch::Options::default(),
         owner,
         version: options.version.clone(),
+        ..wharfinger::Options::in_folder(home.path(), loaded, environment)
     })
     .await?;
     let tokens = Tokens::new(home.clone());

@@ -268,15 +268,18 @@ impl Wharf {
         agents::load(&wharf).await?;
         gate::recall(&wharf).await;
         discover::recall(&wharf).await.map_err(failed)?;
-        let keeper = refresh::keep(Arc::downgrade(&wharf.0), inbox);
-        wharf.0.context.tasks.spawn(keeper);
         wharf.record_start().await;
-        let expiring = gate::keep(Arc::downgrade(&wharf.0));
-        wharf.0.context.tasks.spawn(expiring);
-        let logs = agentlog::keep(Arc::downgrade(&wharf.0), wharf.log_entries());
-        wharf.0.context.tasks.spawn(logs);
-        wharf.activate();
+        wharf.go_on(inbox);
         Ok(wharf)
+    }
+
+    /// What goes on beside everything else, until the end.
+    fn go_on(&self, inbox: mpsc::Receiver<Update>) {
+        let (tasks, inner) = (&self.0.context.tasks, || Arc::downgrade(&self.0));
+        tasks.spawn(refresh::keep(inner(), inbox));
+        tasks.spawn(gate::keep(inner()));
+        tasks.spawn(agentlog::keep(inner(), self.log_entries()));
+        self.activate();
     }
 
     /// The configuration in force.

@@ -58,7 +58,7 @@ async fn ask(session: &Session, tool: &str, arguments: Value) -> Value {
     said
 }
 
-fn mine(more: Value) -> Value {
+fn mine(more: &Value) -> Value {
     let mut arguments = json!({
         "type": "custom", "name": "mine", "package": fake_server(), "args": ["say=hello"], "host": true,
     });
@@ -72,14 +72,14 @@ async fn a84_a85_a95_what_an_agent_installs_can_be_called_in_the_same_turn() {
     let yard = trusted(json!({}), true).await;
     let session = session(&yard, "one");
     names(&session).await;
-    let said = ask(&session, "mcp_install", mine(json!({}))).await;
+    let said = ask(&session, "mcp_install", mine(&json!({}))).await;
     assert_eq!(said["success"], true, "{said}");
     assert_eq!(said["location"], "host");
     assert_eq!(said["tools_discovered"], 5, "{said}");
     let result = call(&session, "mcp_mine_work", json!({})).await.unwrap();
     assert_eq!(text(&result), "hello");
     // A87
-    let again = ask(&session, "mcp_install", mine(json!({}))).await;
+    let again = ask(&session, "mcp_install", mine(&json!({}))).await;
     assert_eq!(again["already_installed"], true, "{again}");
     // A90
     let before = call(&session, "mcp_mine_pid", json!({})).await.unwrap();
@@ -117,7 +117,7 @@ async fn a29_a80_without_the_host_gate_nothing_is_installed_and_the_reason_is_to
     let yard = trusted(json!({}), false).await;
     let session = session(&yard, "one");
     names(&session).await;
-    let said = ask(&session, "mcp_install", mine(json!({}))).await;
+    let said = ask(&session, "mcp_install", mine(&json!({}))).await;
     assert_eq!(said["success"], false);
     let error = said["error"].as_str().unwrap();
     assert!(error.contains("host"), "{error}");
@@ -131,7 +131,7 @@ async fn a86_what_does_not_start_is_kept_and_says_what_its_program_said() {
     let yard = trusted(json!({}), true).await;
     let session = session(&yard, "one");
     names(&session).await;
-    let broken = mine(json!({ "args": ["die-before-init=3"] }));
+    let broken = mine(&json!({ "args": ["die-before-init=3"] }));
     let said = ask(&session, "mcp_install", broken).await;
     assert_eq!(
         (&said["success"], &said["configured"]),
@@ -152,7 +152,7 @@ async fn a83_a103_a_credential_reaches_the_process_and_no_other_place() {
     let yard = trusted(json!({}), true).await;
     let session = session(&yard, "one");
     names(&session).await;
-    let with = mine(json!({ "args": [], "env": { "MY_KEY": VALUE } }));
+    let with = mine(&json!({ "args": [], "env": { "MY_KEY": VALUE } }));
     let said = ask(&session, "mcp_install", with).await;
     assert_eq!(said["success"], true, "{said}");
     assert_eq!(said["env_keys"], json!(["MY_KEY"]));
