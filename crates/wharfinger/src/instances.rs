@@ -22,6 +22,7 @@ use crate::launch::Scratch;
 use crate::model::{AgentName, Declared, Profile, Roots, Scope, ServerEntry, ServerName, Status};
 use crate::refresh::Update;
 use crate::servers::{Asked, Audience, Note, Plans, ServerHandle};
+use crate::session::Session;
 use crate::tasks;
 use crate::wharf::{Inner, Wharf, lock};
 
@@ -243,11 +244,26 @@ impl Wharf {
         stop_all(self.handles(server, agent)).await;
     }
 
-    /// The same, and a failed start is forgotten too, so that the next call starts a fresh one.
+    /// The same, and a failed start is forgotten too, so that the next call starts a fresh one; for active agents of the
+    /// agent profile it is started at once, and what went wrong before does not count any more (A91).
     pub async fn restart_server(&self, server: &str, agent: Option<&AgentName>) {
         self.record_restart(server, agent).await;
         self.forget_failure(server);
         self.stop_server(server, agent).await;
+        let sessions: Vec<_> = lock(&self.0.sessions).values().cloned().collect();
+        let active = sessions.into_iter().filter(|state| {
+            state.own.profile == Profile::Agent && agent.is_none_or(|agent| *agent == state.agent)
+        });
+        for state in active {
+            let session = Session {
+                wharf: self.clone(),
+                state,
+            };
+            self.0
+                .context
+                .tasks
+                .spawn(async move { session.become_active().await });
+        }
     }
 
     /// Stops those instances of a server that were started from another entry and have no call in flight, so that the
