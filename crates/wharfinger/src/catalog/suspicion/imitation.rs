@@ -242,6 +242,7 @@ mod tests {
             ("other", "gte"),
             ("githud", "other"),
             ("other", "mcp_mail"),
+            ("other", "search_core"),
         ] {
             assert_eq!(looks_like(server, tool, &known), None, "{server} {tool}");
         }

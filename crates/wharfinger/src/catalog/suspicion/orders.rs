@@ -290,5 +290,9 @@ mod tests {
         assert!(order("hide a b c from the user").is_some());
         assert!(order("hide a b c d from the user").is_none());
         assert!(order("do x y not").is_none());
+        // No word follows itself.
+        let again: &[Vec<&str>] = &[vec!["a"]];
+        assert_eq!(follow(&["a", "b"], 0, again, 5), None);
+        assert_eq!(follow(&["a", "a"], 0, again, 5), Some(1));
     }
 }
