@@ -58,6 +58,8 @@ pub(crate) enum Command {
     /// Tell whether the daemon runs, where it listens, and what is wrong
     Status,
     Stop(Stop),
+    /// End an emergency stop: servers may start again, each when it is next wanted
+    Release,
     Add(Add),
     /// List the servers and what they are doing
     List(AsAgent),
@@ -73,6 +75,9 @@ pub(crate) enum Command {
     Journal(Journal),
     Tools(Tools),
     Call(Call),
+    Approvals(Approvals),
+    Approve(Approve),
+    Deny(Deny),
     Mcp(Mcp),
     /// Serve MCP on standard input and output, as an agent: the command for MCP clients
     ///
@@ -130,19 +135,30 @@ pub(crate) struct Up {
     pub(crate) for_client: bool,
 }
 
-/// Stop the daemon, or the processes of one server
+/// Stop the daemon, the processes of one server, or everything at once
 ///
 /// Without a name: asks the daemon to stop all servers and end, and waits until it has. With one: stops that server's
 /// processes; the next call starts a fresh one.
+///
+/// With `--all`, an emergency stop: every call and every server of every agent ends at once, calls that wait for an
+/// approval are refused, and nothing starts any more, also after a restart of the daemon, until `wharf release`. The
+/// daemon itself runs on.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  wharf stop            the daemon, with everything it runs
-  wharf stop github     the processes of one server")]
+  wharf stop                                  the daemon, with everything it runs
+  wharf stop github                           the processes of one server
+  wharf stop --all --reason 'bot ran wild'    an emergency stop")]
 pub(crate) struct Stop {
     /// Server whose processes to stop
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", conflicts_with = "all")]
     pub(crate) name: Option<String>,
+    /// Emergency stop: end every call and every server, and start none until `wharf release`
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Why, for whoever finds everything stopped
+    #[arg(long, value_name = "TEXT", requires = "all")]
+    pub(crate) reason: Option<String>,
 }
 
 /// Register a server
@@ -298,17 +314,131 @@ pub(crate) enum JournalCommand {
     Verify,
 }
 
-/// List the tools an agent sees
+/// List the tools an agent sees, or manage those of an agent you do not fully trust
 ///
-/// Servers that were never listed are started for it, which can take some seconds. Those that could not be listed are
-/// named on standard error.
+/// Without a subcommand: the tools as the agent's model sees them. Servers that were never listed are started for it,
+/// which can take some seconds. Those that could not be listed are named on standard error.
+///
+/// The subcommands are for agents of the agent profile, whose tools have switches. TOOL is the name that the agent sees,
+/// or SERVER/TOOL; SERVER/ is all tools of a server. `--agent` may be left out where there is one such agent.
 #[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  wharf tools --agent bot                       what its model sees
+  wharf tools list --agent bot                  all it has, with the switches of each
+  wharf tools unrestrict mcp_time_convert_time  its calls need nobody from now on
+  wharf tools disable github/                   none of that server may be called
+  wharf tools diff                              what changed since it was reviewed
+  wharf tools review mcp_time_convert_time --accept"
+)]
 pub(crate) struct Tools {
+    #[command(subcommand)]
+    pub(crate) command: Option<ToolsCommand>,
     #[command(flatten)]
     pub(crate) agent: AsAgent,
     /// Print whole descriptions and the schemas of the arguments
     #[arg(long)]
     pub(crate) schema: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// List the tools of an agent with their switches
+    ///
+    /// `on` may be called, `hidden` is on but not told to the model, `asks` waits for a person at each call, `locked`
+    /// stays as it is. REVIEW says what waits for `wharf tools diff`, or that a tool is new.
+    List(OfAgent),
+    /// Show one tool with its whole definition; its server need not run
+    Show(OneTool),
+    /// Let tools be called, and show them to the model
+    Enable(SomeTools),
+    /// Let tools not be called any more
+    Disable(SomeTools),
+    /// Tell the model of tools
+    Unhide(SomeTools),
+    /// Tell the model nothing of tools; code may still call them
+    Hide(SomeTools),
+    /// Make each call of tools wait for a person
+    Restrict(SomeTools),
+    /// Let tools be called without asking anybody
+    Unrestrict(SomeTools),
+    /// Keep a tool's row as it is, against everything but `unlock`
+    Lock(OneTool),
+    /// Allow changes of a tool's row again
+    Unlock(OneTool),
+    /// Show how tools differ from what was reviewed, and what is suspicious about them
+    ///
+    /// A tool whose definition changed is off until you accept it.
+    Diff(DiffTool),
+    Review(ReviewTool),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OfAgent {
+    /// Whose [default: the one agent of the agent profile]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OneTool {
+    /// The name that the agent sees, or SERVER/TOOL
+    #[arg(value_name = "TOOL")]
+    pub(crate) tool: String,
+    #[command(flatten)]
+    pub(crate) of: OfAgent,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SomeTools {
+    /// The name that the agent sees, or SERVER/TOOL, or SERVER/ for all of a server that are not locked
+    #[arg(value_name = "TOOL|SERVER/", required_unless_present = "server")]
+    pub(crate) tool: Option<String>,
+    /// All tools of this server that are not locked
+    #[arg(long, value_name = "NAME", conflicts_with = "tool")]
+    pub(crate) server: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: OfAgent,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DiffTool {
+    /// The name that the agent sees, or SERVER/TOOL [default: all that wait for a review]
+    #[arg(value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: OfAgent,
+}
+
+/// Decide about a tool that changed since it was reviewed
+///
+/// An accepted tool is on as it is now; whether its calls wait for a person stays as it is. A rejected one stays off.
+#[derive(Args, Debug)]
+#[command(
+    group = clap::ArgGroup::new("decision").required(true),
+    after_help = "\
+Examples:
+  wharf tools diff mcp_time_convert_time
+  wharf tools review mcp_time_convert_time --accept --seen 3f2a91c05b7e
+  wharf tools review mcp_time_convert_time --reject"
+)]
+pub(crate) struct ReviewTool {
+    /// The name that the agent sees, or SERVER/TOOL
+    #[arg(value_name = "TOOL")]
+    pub(crate) tool: String,
+    /// Trust it as it is now
+    #[arg(long, group = "decision")]
+    pub(crate) accept: bool,
+    /// Leave it off
+    #[arg(long, group = "decision")]
+    pub(crate) reject: bool,
+    /// Only if it still is what `wharf tools diff` showed, which prints this
+    #[arg(long, value_name = "HASH", requires = "accept")]
+    pub(crate) seen: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: OfAgent,
 }
 
 /// Call a tool
@@ -319,6 +449,8 @@ pub(crate) struct Tools {
 ///
 /// Arguments are KEY=VALUE. Where the tool's schema wants a text, or says nothing, a value is sent as it stands; where it
 /// wants something else, the value is read as JSON.
+///
+/// A restricted tool of an agent waits here as it does everywhere: until `wharf approve` or `wharf deny`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -338,6 +470,75 @@ pub(crate) struct Call {
     pub(crate) args: Option<String>,
     #[command(flatten)]
     pub(crate) agent: AsAgent,
+    /// Past everything that the agent is held to: no approval is asked, and the journal says so
+    #[arg(long)]
+    pub(crate) as_owner: bool,
+}
+
+/// List the calls that wait for your approval
+///
+/// A restricted tool is called when you say so: `wharf approve ID`. Who called may wait, or be told to come back for the
+/// result; either way nothing runs before.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  wharf approvals                what waits
+  wharf approvals --watch        and what comes and goes, until Ctrl-C
+  wharf approvals --json         for programs: a list; with --watch, an object on each line")]
+pub(crate) struct Approvals {
+    /// Go on with those to come, and with what becomes of each, until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// Also those that were approved and run, or whose result was not collected yet
+    #[arg(long, conflicts_with = "watch")]
+    pub(crate) all: bool,
+}
+
+/// Approve a call that waits
+///
+/// It is made at once where somebody waits for it or was told that it will be. Everything it hangs on is looked at again
+/// then: a tool that changed meanwhile is not called.
+#[derive(Args, Debug)]
+#[command(
+    group = clap::ArgGroup::new("scope"),
+    after_help = "\
+Examples:
+  wharf approve task_k3v9x2m7q1zd
+  wharf approve task_k3v                                 the beginning is enough where it is one call's alone
+  wharf approve task_k3v9x2m7q1zd --args '{\"path\": \"/tmp/a\"}'
+  wharf approve task_k3v9x2m7q1zd --always"
+)]
+pub(crate) struct Approve {
+    /// As `wharf approvals` lists it, or its first 8 characters or more
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// Make it with these arguments instead
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    /// Also every further call of this tool in the same session
+    #[arg(long, group = "scope")]
+    pub(crate) session: bool,
+    /// Also every further call of this tool with exactly these arguments, until the daemon ends
+    #[arg(long, group = "scope")]
+    pub(crate) arguments: bool,
+    /// From now on the tool needs no approval, as with `wharf tools unrestrict`
+    #[arg(long, group = "scope")]
+    pub(crate) always: bool,
+}
+
+/// Deny a call that waits
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  wharf deny task_k3v9x2m7q1zd
+  wharf deny task_k3v9x2m7q1zd --reason 'not on a Friday'")]
+pub(crate) struct Deny {
+    /// As `wharf approvals` lists it, or its first 8 characters or more
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    /// What the model is told
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
 }
 
 /// Print what `/mcp` tells in a chat
@@ -363,18 +564,124 @@ pub(crate) struct Mcp {
 /// Manage the agents that use the tools
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
-    /// Create an agent
-    New(OneAgent),
+    New(NewAgent),
     /// List the agents
     List,
-    /// Show an agent
+    /// Show an agent: its servers, its settings, what waits
     Show(AgentName),
-    /// Remove an agent, its sessions and its token
+    /// Give an agent a server that is registered
+    ///
+    /// Its tools arrive restricted, unless `--new-tools-restricted off` was set: each call waits for `wharf approve`.
+    /// An agent that runs has them at once.
+    Attach(AgentServer),
+    /// Take a server from an agent, with everything that was set of its tools
+    Detach(AgentServer),
+    Set(AgentSet),
+    /// Write a copy of an agent's file, which holds everything that is its own
+    Export(AgentExport),
+    Import(AgentImport),
+    /// Let what servers in an agent's file of another owner would run be run
+    Confirm(OneAgent),
+    /// Remove an agent, its file, its sessions and its token
+    ///
+    /// What is in its file goes with it; `wharf agent export` keeps a copy. Its workspace stays.
     Remove(OneAgent),
     /// Show how an MCP client connects as an agent
     ///
     /// By HTTP with a token, or by starting `wharf stdio`. The token lets its holder use the agent's tools: keep it secret.
     Endpoint(AgentName),
+}
+
+/// Create an agent
+///
+/// With the profile `chat` it has every server, and its calls need nobody. With the profile `agent` it has what you
+/// attach, and new tools wait for your approval at each call.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  wharf agent new alice
+  wharf agent new bot --profile agent")]
+pub(crate) struct NewAgent {
+    /// Letters, digits, `.`, `_` and `-`
+    pub(crate) name: String,
+    /// How far it is trusted
+    #[arg(long, value_name = "PROFILE", value_parser = ["chat", "agent"], default_value = "chat")]
+    pub(crate) profile: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AgentServer {
+    /// The agent
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The server
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+}
+
+/// Change settings of an agent, or of one server of it
+#[derive(Args, Debug)]
+#[command(
+    group = clap::ArgGroup::new("setting").multiple(true).required(true),
+    after_help = "\
+Examples:
+  wharf agent set bot --new-tools-restricted off       tools of servers attached from now on need nobody
+  wharf agent set bot --accept-changes cosmetic        a changed spelling needs no review
+  wharf agent set bot --server time --accept-changes wider --restricted off"
+)]
+pub(crate) struct AgentSet {
+    /// The agent
+    pub(crate) name: String,
+    /// Whether calls of new tools wait for a person
+    #[arg(long, value_name = "ON|OFF", value_parser = on_off, group = "setting", conflicts_with = "server")]
+    pub(crate) new_tools_restricted: Option<bool>,
+    /// Which changes of tools are taken without a review: `cosmetic` ones change nothing that matters, `wider` ones
+    /// only allow more
+    #[arg(long, value_name = "CHANGES", value_parser = ["nothing", "cosmetic", "wider"], group = "setting")]
+    pub(crate) accept_changes: Option<String>,
+    /// Whether whoever sits at the agent's client may approve its calls
+    #[arg(long, value_name = "ON|OFF", value_parser = on_off, group = "setting", conflicts_with = "server")]
+    pub(crate) ask_client: Option<bool>,
+    /// Whether its servers run also while no session of it is open
+    #[arg(long, value_name = "ON|OFF", value_parser = on_off, group = "setting", conflicts_with = "server")]
+    pub(crate) always_active: Option<bool>,
+    /// Whether servers that the agent installs may run on this machine
+    #[arg(long, value_name = "ON|OFF", value_parser = on_off, group = "setting", conflicts_with = "server")]
+    pub(crate) host_access: Option<bool>,
+    /// Set it of this server alone
+    #[arg(long, value_name = "SERVER")]
+    pub(crate) server: Option<String>,
+    /// Whether tools of the server that the agent's file does not name wait for a person
+    #[arg(long, value_name = "ON|OFF", value_parser = on_off, group = "setting", requires = "server")]
+    pub(crate) restricted: Option<bool>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AgentExport {
+    /// The agent
+    pub(crate) name: String,
+    /// Where to; it ends in `.adf`, and nothing may be there yet
+    pub(crate) file: PathBuf,
+}
+
+/// Take a copy of a file in as an agent
+///
+/// A file that another owner made may bring servers of its own. What they would run is shown, and you are asked; where
+/// there is no terminal to ask at, `--yes` is the answer.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  wharf agent import bot.adf
+  wharf agent import bot.adf --name bot2 --yes")]
+pub(crate) struct AgentImport {
+    /// It ends in `.adf`
+    pub(crate) file: PathBuf,
+    /// Under this name [default: the one in the file]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// What its servers would run may be run
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Args, Debug)]
@@ -505,6 +812,14 @@ fn variable(text: &str) -> Result<(String, String), String> {
 
 fn argument(text: &str) -> Result<(String, String), String> {
     pair(text).ok_or_else(|| "expected KEY=VALUE, for example `message=hello`".to_owned())
+}
+
+fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" | "true" | "yes" => Ok(true),
+        "off" | "false" | "no" => Ok(false),
+        _ => Err("expected `on` or `off`".to_owned()),
+    }
 }
 
 fn pair(text: &str) -> Option<(String, String)> {

@@ -81,6 +81,14 @@ impl Failure {
         self
     }
 
+    /// More that is to be told, a line each.
+    pub(crate) fn causes(mut self, causes: &[String]) -> Self {
+        if let Self::Told(told) = &mut self {
+            told.causes.extend_from_slice(causes);
+        }
+        self
+    }
+
     /// The cause, and its causes.
     pub(crate) fn because(mut self, cause: &dyn Error) -> Self {
         if let Self::Told(told) = &mut self {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -207,6 +207,20 @@ impl Ui {
             }
         }
         unreachable!("a cycle has no end")
+    }
+
+    /// Whether somebody is there who can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.talks_to_terminal && io::stdin().is_terminal()
+    }
+
+    /// Asks whoever is there; anything but a yes is a no.
+    pub(crate) fn ask(&self, question: &str) -> io::Result<bool> {
+        self.talk(&format!("{question} [y/N] "));
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line)?;
+        let answer = line.trim().to_ascii_lowercase();
+        Ok(matches!(answer.as_str(), "y" | "yes"))
     }
 
     /// A passing remark: replaced by the next one in a terminal, a line elsewhere.

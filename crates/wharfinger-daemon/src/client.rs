@@ -89,6 +89,11 @@ impl Client {
         self.ask(Method::POST, path, body).await
     }
 
+    /// `PATCH`, with a body.
+    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask(Method::PATCH, path, Some(body)).await
+    }
+
     /// `DELETE`.
     pub async fn delete(&self, path: &str) -> Result<Value, ClientError> {
         self.ask(Method::DELETE, path, None).await

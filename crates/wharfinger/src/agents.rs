@@ -63,6 +63,16 @@ pub enum AgentError {
         /// The nearest one there is.
         near: Option<String>,
     },
+    /// The agent has no tool of that name.
+    #[error("the agent `{agent}` has no tool `{name}`{}", .near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    NoTool {
+        /// Whose.
+        agent: AgentName,
+        /// As it was given.
+        name: String,
+        /// The nearest one there is.
+        near: Option<String>,
+    },
     /// The agent has that server, or does not.
     #[error("the server `{server}` is {} attached to the agent `{agent}`", if *.attached { "already" } else { "not" })]
     Attached {
@@ -429,6 +439,10 @@ pub struct AttachedServer {
     pub name: ServerName,
     /// The owner has registered it.
     pub registered: bool,
+    /// Tools of it that are not declared need a person.
+    pub restricted: bool,
+    /// Changes of its tools that are taken without a review, where that is another than its agent's.
+    pub accept_changes: Option<&'static str>,
     /// Where it comes from, if the agent has it from elsewhere than its owner's registry.
     pub source: Option<String>,
     /// Why it does not run, if it can't.
@@ -479,6 +493,8 @@ impl Wharf {
             AttachedServer {
                 name: attached.name.clone(),
                 registered: config.server(attached.name.as_str()).is_some(),
+                restricted: attached.restricted,
+                accept_changes: attached.accept.map(crate::catalog::Accept::as_str),
                 source: attached.source.clone(),
                 problem: broken.next().map(|(.., problem)| problem.message.clone()),
             }

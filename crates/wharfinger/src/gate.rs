@@ -705,6 +705,24 @@ impl Wharf {
         });
     }
 
+    /// What became of a call that was asked about, and of which agent, as its file has it; also when it waits no more
+    /// (A229).
+    pub async fn asked_before(
+        &self,
+        id: &ApprovalId,
+    ) -> Option<(crate::model::AgentName, crate::agentfile::TaskStatus)> {
+        for name in self.agents() {
+            let agent = self.own_agent(&name);
+            let Ok(file) = agent.file() else { continue };
+            let id = id.as_str().to_owned();
+            let task = crate::waiting::on(&file, move |file| file.task(&id)).await;
+            if let Ok(Some(task)) = task {
+                return Some((name, task.status));
+            }
+        }
+        None
+    }
+
     /// Everything that waits for a person or for its collection, the oldest first.
     pub fn approvals(&self) -> Vec<Approval> {
         self.0.gate.with(|desk| desk.book.list())

@@ -16,7 +16,7 @@ pub(crate) struct Attached {
     /// Tools that are not declared need a person (A166).
     pub(crate) restricted: bool,
     /// What is taken without a review of its tools, where that is not what it is for all (beyond the guide).
-    accept: Option<Accept>,
+    pub(crate) accept: Option<Accept>,
     /// `npm:…`, `uvx:…`, `custom` or `http:…`, where the agent has it from itself or from another owner's program.
     pub(crate) source: Option<String>,
     /// The row as it is, with what we do not know.

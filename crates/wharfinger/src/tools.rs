@@ -448,13 +448,12 @@ fn clean(mut change: Difference, redactor: &crate::vault::Redactor) -> Differenc
 
 fn no_tool(agent: &Agent, tool: &str) -> AgentError {
     let rights = agent.rights();
-    let known: Vec<&str> = rights.pins().map(|pin| pin.exposed.as_str()).collect();
-    let near = nearest(tool, known).map(|near| format!("; did you mean `{near}`?"));
-    AgentError::Refused(format!(
-        "the agent `{}` has no tool `{tool}`{}",
-        agent.name,
-        near.unwrap_or_default()
-    ))
+    let known = rights.pins().map(|pin| pin.exposed.as_str());
+    AgentError::NoTool {
+        agent: agent.name.clone(),
+        name: tool.to_owned(),
+        near: nearest(tool, known).map(str::to_owned),
+    }
 }
 
 /// A member that is an object; made where it is missing.

@@ -37,6 +37,9 @@ pub(super) async fn run(world: &World, call: Call) -> Result<(), Failure> {
     } = target(&client, &call.tool, &listing).await?;
     let arguments = given.unwrap_or_else(|| arguments(&call.values, &schema));
     body.insert("arguments".into(), arguments.into());
+    if call.as_owner {
+        body.insert("asOwner".into(), true.into());
+    }
     let path = format!("/api/agents/{}/call", part(agent));
     let messages = client
         .stream(Method::POST, &path, Some(&body.into()))
@@ -125,10 +128,21 @@ async fn result(
     known: bool,
 ) -> Result<Message, Failure> {
     let mut next = ui.wait(what, messages.next()).await?;
+    let mut asked = None;
     while let Some(message) = next {
         let data = &message.data;
         match message.event.as_str() {
             "progress" => ui.progress(&progress(data)),
+            // It is told every few seconds, which is of no use to people.
+            "waiting" if asked.as_ref() == Some(&data["approval"]) => {}
+            "waiting" => {
+                ui.clear();
+                let id = plain(&data["approval"]);
+                ui.say(&format!(
+                    "waiting for approval {id}: `wharf approve {id}` or `wharf deny {id}`"
+                ));
+                asked = Some(data["approval"].clone());
+            }
             "log" => {
                 ui.clear();
                 let logger = data["logger"]

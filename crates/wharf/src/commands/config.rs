@@ -254,6 +254,7 @@ fn field_value(entry: &ServerEntry, field: &str) -> Option<Value> {
             Scope::Session => json!("session"),
         },
         ("roots", _) => json!(entry.roots),
+        ("agentVisible", _) => json!(entry.agent_visible),
         ("inheritEnv", _) => json!(entry.inherit_env),
         _ => return None,
     })

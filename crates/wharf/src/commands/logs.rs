@@ -116,6 +116,28 @@ fn describe(data: &Value) -> Option<String> {
                 data["millis"]
             )
         }
+        "toolsDeclared" => {
+            let count = data["changed"].as_array().map_or(0, Vec::len);
+            let agent = plain(&data["agent"]);
+            format!(
+                "{server}: [{} of {agent} changed]",
+                crate::ui::count(count, "tool")
+            )
+        }
+        "approvalRequested" => {
+            let (id, tool, agent) = (&data["id"], &data["tool"], &data["agent"]);
+            let [id, tool, agent] = [id, tool, agent].map(plain);
+            format!("{server}: [{tool} called by {agent} waits for approval {id}]")
+        }
+        "approvalResolved" => {
+            format!(
+                "{server}: [approval {} {}]",
+                plain(&data["id"]),
+                plain(&data["status"])
+            )
+        }
+        "halted" => format!("[emergency stop: {}]", plain(&data["reason"])),
+        "released" => "[the emergency stop is over]".to_owned(),
         "configChanged" => {
             let names = |key: &str| {
                 let names = data[key].as_array().into_iter().flatten().map(plain);
@@ -187,6 +209,31 @@ mod tests {
             changed,
             Some("[configuration: added x, y; removed z; `wharf status` tells what is wrong]"),
         );
+        let asked = json!({"id": "task_1", "agent": "bot", "server": "a", "tool": "mcp_a_t"});
+        check(
+            "approvalRequested",
+            asked.clone(),
+            Some("a: [mcp_a_t called by bot waits for approval task_1]"),
+        );
+        let mut answered = asked;
+        answered["status"] = "denied".into();
+        check(
+            "approvalResolved",
+            answered,
+            Some("a: [approval task_1 denied]"),
+        );
+        let declared = json!({"agent": "bot", "server": "a", "changed": ["x", "y"]});
+        check(
+            "toolsDeclared",
+            declared,
+            Some("a: [2 tools of bot changed]"),
+        );
+        check(
+            "halted",
+            json!({"reason": "x"}),
+            Some("[emergency stop: x]"),
+        );
+        check("released", json!({}), Some("[the emergency stop is over]"));
         check("new", json!({}), None);
     }
 }

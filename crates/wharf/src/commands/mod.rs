@@ -2,6 +2,8 @@
 
 mod add;
 mod agent;
+mod agent_tools;
+mod approvals;
 mod arguments;
 mod call;
 mod config;
@@ -49,7 +51,8 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         // The daemon's whole life, which is large.
         Command::Up(up) => Box::pin(up::run(world, up)).await,
         Command::Status => status::run(world).await,
-        Command::Stop(stop) => stop::run(world, stop.name.as_deref()).await,
+        Command::Stop(stop) => stop::run(world, &stop).await,
+        Command::Release => stop::release(world).await,
         Command::Add(add) => add::run(world, add).await,
         Command::List(agent) => list::run(world, &agent.agent).await,
         Command::Show(show) => server::show(world, &show.name, &show.agent.agent).await,
@@ -67,8 +70,14 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         }
         Command::Logs(logs) => logs::run(world, logs).await,
         Command::Journal(journal) => journal::run(world, journal).await,
-        Command::Tools(tools) => tools::run(world, &tools.agent.agent, tools.schema).await,
+        Command::Tools(tools) => match tools.command {
+            None => tools::run(world, &tools.agent.agent, tools.schema).await,
+            Some(command) => agent_tools::run(world, command).await,
+        },
         Command::Call(call) => call::run(world, call).await,
+        Command::Approvals(approvals) => approvals::run(world, &approvals).await,
+        Command::Approve(approve) => approvals::approve(world, &approve).await,
+        Command::Deny(deny) => approvals::deny(world, &deny).await,
         Command::Mcp(mcp) => mcp::run(world, &mcp.words, &mcp.agent.agent).await,
         Command::Stdio(agent) => stdio::run(world, &agent.agent).await,
         Command::Agent(command) => agent::run(world, command).await,

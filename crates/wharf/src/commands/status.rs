@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use wharfinger_daemon::client::Client;
 
-use super::{list, read};
+use super::{list, read, times};
 use crate::World;
 use crate::failure::Failure;
 use crate::ui::{count, plain};
@@ -19,6 +19,23 @@ struct Status {
     sessions: usize,
     #[serde(default)]
     problems: Vec<serde_json::Value>,
+    halted: Option<Halted>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Halted {
+    since: u64,
+    reason: String,
+}
+
+/// Louder than anything else there is to say.
+pub(super) fn halted(world: &World, halted: &Halted) {
+    world.ui.warn(&format!(
+        "EMERGENCY STOP since {} UTC: {}",
+        times::shown(halted.since),
+        halted.reason
+    ));
+    world.ui.hint("no server starts until `wharf release`");
 }
 
 pub(super) async fn run(world: &World) -> Result<(), Failure> {
@@ -38,6 +55,9 @@ pub(super) async fn run(world: &World) -> Result<(), Failure> {
         count(status.agents, "agent"),
         count(status.sessions, "open session"),
     ))?;
+    if let Some(stopped) = &status.halted {
+        halted(world, stopped);
+    }
     problems(world, &status.problems);
     failed_servers(world, &client).await
 }

@@ -8,16 +8,47 @@ use wharfinger_daemon::client::{Client, ClientError};
 
 use super::server::{self, Verb};
 use crate::World;
+use crate::cli::Stop;
 use crate::failure::Failure;
 
 /// How often to look whether it is gone.
 const LOOK: Duration = Duration::from_millis(20);
 
-pub(super) async fn run(world: &World, name: Option<&str>) -> Result<(), Failure> {
-    match name {
+pub(super) async fn run(world: &World, stop: &Stop) -> Result<(), Failure> {
+    match &stop.name {
         Some(name) => server::change(world, name, Verb::Stop, None).await,
+        None if stop.all => halt(world, stop.reason.as_deref()).await,
         None => daemon(world).await,
     }
+}
+
+/// Everything at once; the daemon stays, and keeps it stopped.
+async fn halt(world: &World, reason: Option<&str>) -> Result<(), Failure> {
+    let client = world.paths.client();
+    let body = json!({ "reason": reason });
+    let halting = client.post("/api/halt", Some(&body));
+    let value = world.ui.wait("stopping every server", halting).await?;
+    if world.ui.json {
+        return Ok(world.ui.answer_json(&value)?);
+    }
+    world
+        .ui
+        .answer("stopped every server; nothing starts until `wharf release`")?;
+    Ok(())
+}
+
+/// `wharf release`
+pub(super) async fn release(world: &World) -> Result<(), Failure> {
+    let value = world.paths.client().post("/api/release", None).await?;
+    if world.ui.json {
+        return Ok(world.ui.answer_json(&value)?);
+    }
+    let text = if value["released"] == json!(true) {
+        "released; servers start when they are next wanted"
+    } else {
+        "nothing was stopped"
+    };
+    Ok(world.ui.answer(text)?)
 }
 
 async fn daemon(world: &World) -> Result<(), Failure> {

@@ -26,20 +26,23 @@ fn agents_come_and_go() {
     "#);
     assert_snapshot!(wharf.run(&["agent", "list"]), @"
     $ wharf agent list
-    NAME     PROFILE  SESSIONS  WORKSPACE
-    bob      chat     0         [HOME]/workspaces/bob
-    default  chat     0         [HOME]/workspaces/default
+    NAME     PROFILE  STATE  SESSIONS  WORKSPACE
+    bob      chat     idle   0         [HOME]/workspaces/bob
+    default  chat     idle   0         [HOME]/workspaces/default
     ");
     assert_snapshot!(wharf.run(&["agent", "show", "bob"]), @"
     $ wharf agent show bob
     name      bob
     profile   chat
+    state     idle
     workspace [HOME]/workspaces/bob
+    file      [HOME]/agents/bob.adf
     has       0 open sessions
+    servers   every one that is switched on
     ");
     assert_snapshot!(wharf.run(&["agent", "remove", "bob"]), @"
     $ wharf agent remove bob
-    removed bob
+    removed bob and its file
     ");
     assert_snapshot!(wharf.run(&["agent", "show", "bob"]), @"
     $ wharf agent show bob

@@ -30,7 +30,8 @@ fn help_is_documentation() {
     Commands:
       up           Run the daemon
       status       Tell whether the daemon runs, where it listens, and what is wrong
-      stop         Stop the daemon, or the processes of one server
+      stop         Stop the daemon, the processes of one server, or everything at once
+      release      End an emergency stop: servers may start again, each when it is next wanted
       add          Register a server
       list         List the servers and what they are doing
       show         Show one server in full: state, command, tools, last words
@@ -41,8 +42,11 @@ fn help_is_documentation() {
       restart      Stop a server's processes, so that the next call starts a fresh one
       logs         Print what servers wrote to standard error
       journal      Print what agents, owners and servers did: calls, changes, starts and ends
-      tools        List the tools an agent sees
+      tools        List the tools an agent sees, or manage those of an agent you do not fully trust
       call         Call a tool
+      approvals    List the calls that wait for your approval
+      approve      Approve a call that waits
+      deny         Deny a call that waits
       mcp          Print what `/mcp` tells in a chat
       stdio        Serve MCP on standard input and output, as an agent: the command for MCP clients
       agent        Manage the agents that use the tools
@@ -71,6 +75,9 @@ fn help_is_documentation() {
     Arguments are KEY=VALUE. Where the tool's schema wants a text, or says nothing, a value is sent as
     it stands; where it wants something else, the value is read as JSON.
 
+    A restricted tool of an agent waits here as it does everywhere: until `wharf approve` or `wharf
+    deny`.
+
     Usage: wharf call [OPTIONS] <TOOL> [KEY=VALUE]...
 
     Arguments:
@@ -88,6 +95,9 @@ fn help_is_documentation() {
               As this agent
               
               [default: default]
+
+          --as-owner
+              Past everything that the agent is held to: no approval is asked, and the journal says so
 
       -h, --help
               Print help (see a summary with '-h')

@@ -7,6 +7,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
+use wharfinger::AgentSettings;
+use wharfinger::catalog::Accept;
 use wharfinger::model::{AgentName, Profile};
 
 use super::problem::{Body, Path, Query};
@@ -15,16 +17,82 @@ use crate::serve::Daemon;
 
 /// An agent.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct AgentBody {
     /// Its name.
     name: String,
     /// Its profile.
     #[schema(value_type = String)]
     profile: Profile,
+    /// Where everything lies that is its own.
+    file: String,
+    /// Why it can't be used, if it can't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// What it is doing.
+    state: Doing,
     /// How many are open.
     sessions: usize,
     /// Its folder.
     workspace: String,
+    /// Servers that it was given; of the chat profile it has every one.
+    attached: Vec<AttachedBody>,
+    /// Only of the agent profile.
+    #[serde(flatten)]
+    settings: Option<SettingsBody>,
+}
+
+/// What an agent is doing (A225).
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum Doing {
+    /// No session of it is open.
+    Idle,
+    /// One is.
+    Active,
+    /// A call of it waits for a person.
+    AwaitingApproval,
+}
+
+/// A server of an agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttachedBody {
+    /// Its name.
+    name: String,
+    /// The owner has registered it.
+    registered: bool,
+    /// Tools of it that are not declared need a person.
+    restricted: bool,
+    /// Changes of its tools that are taken without a review, where that is another than its agent's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accept_changes: Option<&'static str>,
+    /// Where it comes from, if the agent has it from elsewhere than the owner's registry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    /// Why it does not run, if it can't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// What an owner can set of an agent.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a setting of its own"
+)]
+struct SettingsBody {
+    /// New tools need a person.
+    new_tools_restricted: bool,
+    /// Changes of tools that are taken without a review: `nothing`, `cosmetic` or `wider`.
+    accept_changes: &'static str,
+    /// Whoever sits at its client may approve its calls.
+    ask_client: bool,
+    /// Its servers run whether a session is open or not.
+    always_active: bool,
+    /// Servers that it installs may be asked to run on this machine.
+    host_access: bool,
 }
 
 /// All agents.
@@ -34,21 +102,52 @@ pub(crate) struct AgentList {
     agents: Vec<AgentBody>,
 }
 
-fn body(daemon: &Daemon, agent: &AgentName) -> AgentBody {
-    AgentBody {
+pub(super) fn body(daemon: &Daemon, agent: &AgentName) -> Result<AgentBody, ApiError> {
+    let state = daemon.wharf.agent_state(agent.as_str())?;
+    let sessions = daemon.wharf.open_sessions(agent);
+    let doing = match (state.awaits_approval, sessions) {
+        (true, _) => Doing::AwaitingApproval,
+        (false, 0) => Doing::Idle,
+        (false, _) => Doing::Active,
+    };
+    let attached = state.attached.into_iter().map(|server| AttachedBody {
+        name: server.name.to_string(),
+        registered: server.registered,
+        restricted: server.restricted,
+        accept_changes: server.accept_changes,
+        source: server.source,
+        problem: server.problem,
+    });
+    Ok(AgentBody {
         name: agent.to_string(),
-        profile: Profile::Chat,
-        sessions: daemon.wharf.open_sessions(agent),
+        profile: state.profile,
+        file: state.file.display().to_string(),
+        problem: state.problem,
+        state: doing,
+        sessions,
         workspace: daemon.wharf.workspace(agent).display().to_string(),
-    }
+        attached: attached.collect(),
+        settings: match state.profile {
+            Profile::Chat => None,
+            Profile::Agent => Some(SettingsBody {
+                new_tools_restricted: state.new_tools_restricted,
+                accept_changes: state.accept_changes,
+                ask_client: state.ask_client,
+                always_active: state.always_active,
+                host_access: state.host_access,
+            }),
+        },
+    })
 }
 
 /// All agents.
 #[utoipa::path(get, path = "/api/agents", responses((status = 200, body = AgentList)))]
 pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<AgentList> {
     let agents = daemon.wharf.agents();
+    // One that goes meanwhile is not listed.
+    let bodies = agents.iter().filter_map(|agent| body(&daemon, agent).ok());
     Json(AgentList {
-        agents: agents.iter().map(|agent| body(&daemon, agent)).collect(),
+        agents: bodies.collect(),
     })
 }
 
@@ -59,20 +158,21 @@ pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Path(agent): Path<String>,
 ) -> Result<Json<AgentBody>, ApiError> {
-    Ok(Json(body(&daemon, &daemon.wharf.agent(&agent)?)))
+    Ok(Json(body(&daemon, &daemon.wharf.agent(&agent)?)?))
 }
 
 /// An agent to make.
 #[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct NewAgent {
     /// Letters, digits, `.`, `_` and `-`.
     name: String,
-    /// `chat`, the only one there is yet.
+    /// `chat`, which has every server, unless given; or `agent`, which has what it is given.
     #[serde(default)]
     profile: Option<String>,
 }
 
-/// Makes an agent.
+/// Makes an agent, with a file of its own.
 #[utoipa::path(post, path = "/api/agents", request_body = NewAgent,
     responses((status = 201, body = AgentBody), (status = 409, body = ApiError), (status = 422, body = ApiError)))]
 pub(crate) async fn add(
@@ -84,14 +184,85 @@ pub(crate) async fn add(
     };
     let name = AgentName::new(&new.name)
         .map_err(|why| wrong("name", format!("the name {:?} {why}", new.name)))?;
-    if let Some(profile) = new.profile.filter(|profile| profile != "chat") {
-        return Err(wrong("profile", format!("must be `chat`, not {profile:?}")));
-    }
-    daemon.wharf.add_agent(name.clone(), Profile::Chat).await?;
-    Ok((StatusCode::CREATED, Json(body(&daemon, &name))))
+    let profile = new.profile.as_deref().unwrap_or("chat");
+    let profile = Profile::parse(profile).ok_or_else(|| {
+        wrong(
+            "profile",
+            format!("must be `chat` or `agent`, not {profile:?}"),
+        )
+    })?;
+    let making = daemon.clone();
+    uninterrupted(&daemon, async move {
+        making.wharf.add_agent(name.clone(), profile).await?;
+        Ok((StatusCode::CREATED, Json(body(&making, &name)?)))
+    })
+    .await
 }
 
-/// Ends an agent's sessions and forgets it and its token. Its workspace stays.
+/// Changes of tools that are taken without a review.
+#[derive(Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AcceptChanges {
+    /// None.
+    Nothing,
+    /// Those that change nothing that matters.
+    Cosmetic,
+    /// Also those that only allow more.
+    Wider,
+}
+
+impl From<AcceptChanges> for Accept {
+    fn from(accept: AcceptChanges) -> Self {
+        match accept {
+            AcceptChanges::Nothing => Self::Nothing,
+            AcceptChanges::Cosmetic => Self::Cosmetic,
+            AcceptChanges::Wider => Self::Wider,
+        }
+    }
+}
+
+/// Settings to change; what is left out stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct NewSettings {
+    /// New tools need a person.
+    new_tools_restricted: Option<bool>,
+    /// Changes of tools that are taken without a review.
+    accept_changes: Option<AcceptChanges>,
+    /// Whoever sits at its client may approve its calls.
+    ask_client: Option<bool>,
+    /// Its servers run whether a session is open or not.
+    always_active: Option<bool>,
+    /// Servers that it installs may be asked to run on this machine.
+    host_access: Option<bool>,
+}
+
+/// Changes settings of an agent of the agent profile.
+#[utoipa::path(patch, path = "/api/agents/{agent}", params(("agent" = String, Path)), request_body = NewSettings,
+    responses((status = 200, body = AgentBody), (status = 404, body = ApiError), (status = 409, body = ApiError),
+        (status = 422, body = ApiError)))]
+pub(crate) async fn change(
+    State(daemon): State<Arc<Daemon>>,
+    Path(agent): Path<String>,
+    Body(new): Body<NewSettings>,
+) -> Result<Json<AgentBody>, ApiError> {
+    let changing = daemon.clone();
+    uninterrupted(&daemon, async move {
+        let settings = AgentSettings {
+            new_tools_restricted: new.new_tools_restricted,
+            accept_changes: new.accept_changes.map(Accept::from),
+            ask_client: new.ask_client,
+            always_active: new.always_active,
+            host_access: new.host_access,
+        };
+        let name = changing.wharf.agent(&agent)?;
+        changing.wharf.set_agent(&agent, settings).await?;
+        Ok(Json(body(&changing, &name)?))
+    })
+    .await
+}
+
+/// Ends an agent's sessions and removes it, its file and its token. Its workspace stays.
 #[utoipa::path(delete, path = "/api/agents/{agent}", params(("agent" = String, Path)),
     responses((status = 204, description = "it is gone"), (status = 404, body = ApiError), (status = 409, body = ApiError)))]
 pub(crate) async fn remove(

@@ -9,8 +9,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use utoipa::ToSchema;
-use wharfinger::{CallNote, Refusal, Target, ToolCall};
-use wharfinger_wire::json::{Object, Raw, empty_object, raw};
+use wharfinger::{CallNote, Refusal, Target, ToolCall, Wharf};
+use wharfinger_wire::json::{Object, Raw, empty_object, raw, string};
 
 use super::ApiError;
 use super::events::{frame, stream};
@@ -32,12 +32,15 @@ pub(crate) struct NewCall {
     /// An object; empty unless given.
     #[schema(value_type = Option<Object>)]
     arguments: Option<Box<RawValue>>,
+    /// Past everything that an agent is held to: no approval is asked, and the journal says so.
+    #[serde(default, rename = "asOwner")]
+    as_owner: bool,
 }
 
-/// Calls a tool. The answer is a stream: `progress` and `log` as they come, then one `result` or `error`. Hanging up
-/// cancels the call.
+/// Calls a tool. The answer is a stream: `progress` and `log` as they come, `waiting` with the `approval` that has to be
+/// answered first, then one `result` or `error`. Hanging up cancels the call.
 #[utoipa::path(post, path = "/api/agents/{agent}/call", params(("agent" = String, Path)), request_body = NewCall,
-    responses((status = 200, content_type = "text/event-stream", description = "progress, log, then result or error"),
+    responses((status = 200, content_type = "text/event-stream", description = "progress, log, waiting, then result or error"),
         (status = 404, body = ApiError), (status = 422, body = ApiError)))]
 pub(crate) async fn call(
     State(daemon): State<Arc<Daemon>>,
@@ -64,6 +67,7 @@ pub(crate) async fn call(
     };
     let (frames, receiver) = mpsc::channel(1024);
     let stop = daemon.stop.clone();
+    let wharf = daemon.wharf.clone();
     daemon.tasks.spawn(async move {
         let params = params(
             new.name
@@ -90,10 +94,10 @@ pub(crate) async fn call(
             progress: true,
             log_level: Some("info"),
             patience: None,
-            as_owner: false,
+            as_owner: new.as_owner,
         };
         let told = |note| {
-            if let Some(frame) = note_frame(note) {
+            if let Some(frame) = note_frame(&wharf, note) {
                 frames.try_send(frame).ok();
             }
         };
@@ -137,10 +141,13 @@ fn params(name: &str, arguments: &RawValue) -> Raw {
     params.to_raw()
 }
 
-fn note_frame(note: CallNote) -> Option<axum::body::Bytes> {
+fn note_frame(wharf: &Wharf, note: CallNote) -> Option<axum::body::Bytes> {
     match note {
         CallNote::Progress(params) => {
             let mut params = Object::from_raw(&params).ok()?.into_owned();
+            if let Some(approval) = waits_for(wharf, &params) {
+                return Some(frame("waiting", &approval));
+            }
             // It means nothing outside of the protocol.
             drop(params.remove("progressToken"));
             Some(frame("progress", &params.to_raw()))
@@ -150,4 +157,15 @@ fn note_frame(note: CallNote) -> Option<axum::body::Bytes> {
         }
         CallNote::Notification { .. } | CallNote::Asked(_) => None,
     }
+}
+
+/// Progress in the name of an approval is no progress yet.
+fn waits_for(wharf: &Wharf, params: &Object) -> Option<serde_json::Value> {
+    let token = params.get("progressToken").and_then(string)?;
+    if !token.starts_with("task_") {
+        return None;
+    }
+    let approvals = wharf.approvals();
+    let approval = approvals.iter().find(|open| open.id.as_str() == token)?;
+    Some(json!({ "approval": approval.id, "tool": approval.binding.exposed }))
 }

@@ -3,13 +3,18 @@
 //! On the socket in the home it needs no token; over TCP the owner's.
 
 mod agents;
+mod approvals;
+mod attached;
 mod calls;
 mod events;
+mod files;
+mod halt;
 mod journal;
 mod problem;
 mod servers;
 pub(crate) mod sessions;
 mod status;
+mod tools;
 
 use std::sync::Arc;
 
@@ -18,7 +23,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{any, get, patch, post};
 use utoipa::OpenApi;
 
 use crate::http::{Way, bearer};
@@ -48,10 +53,28 @@ pub(crate) use problem::ApiError;
         agents::list,
         agents::show,
         agents::add,
+        agents::change,
         agents::remove,
         agents::endpoint,
         agents::mcp,
         agents::mcp_restart,
+        attached::attach,
+        attached::detach,
+        attached::change,
+        files::export,
+        files::import,
+        files::confirm,
+        tools::list,
+        tools::switch,
+        tools::show,
+        tools::lock,
+        tools::review,
+        approvals::list,
+        approvals::show,
+        approvals::answer,
+        approvals::resolve,
+        halt::halt,
+        halt::release,
         calls::call,
         sessions::list,
         sessions::begin,
@@ -79,6 +102,7 @@ pub fn openapi() -> String {
 pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
     let one = "/api/servers/{name}";
     let session = "/api/agents/{agent}/sessions/{id}";
+    let tool = "/api/agents/{agent}/tools/{tool}";
     Router::new()
         .route("/api/status", get(status::status))
         .route("/api/stop", post(status::stop))
@@ -99,8 +123,36 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route("/api/agents", get(agents::list).post(agents::add))
         .route(
             "/api/agents/{agent}",
-            get(agents::show).delete(agents::remove),
+            get(agents::show)
+                .post(files::import)
+                .patch(agents::change)
+                .delete(agents::remove),
         )
+        .route("/api/agents/{agent}/export", post(files::export))
+        .route("/api/agents/{agent}/confirm", post(files::confirm))
+        .route("/api/agents/{agent}/servers", post(attached::attach))
+        .route(
+            "/api/agents/{agent}/servers/{server}",
+            patch(attached::change).delete(attached::detach),
+        )
+        .route(
+            "/api/agents/{agent}/tools",
+            get(tools::list).post(tools::switch),
+        )
+        .route(tool, get(tools::show))
+        .route(&format!("{tool}/lock"), post(tools::lock))
+        .route(&format!("{tool}/review"), post(tools::review))
+        .route(
+            "/api/agents/{agent}/tasks/{id}/resolve",
+            post(approvals::resolve),
+        )
+        .route("/api/approvals", get(approvals::list))
+        .route(
+            "/api/approvals/{id}",
+            get(approvals::show).post(approvals::answer),
+        )
+        .route("/api/halt", post(halt::halt))
+        .route("/api/release", post(halt::release))
         .route("/api/agents/{agent}/endpoint", get(agents::endpoint))
         .route("/api/agents/{agent}/mcp", get(agents::mcp))
         .route("/api/agents/{agent}/mcp/restart", post(agents::mcp_restart))

@@ -9,6 +9,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 use wharfinger::model::Problem;
+use wharfinger::servers::Halted;
 
 use crate::serve::Daemon;
 
@@ -36,6 +37,9 @@ pub(crate) struct StatusBody {
     sessions: usize,
     /// What is wrong with the configuration.
     problems: Vec<Problem>,
+    /// Since when and why nothing may start; only after an emergency stop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halted: Option<Halted>,
 }
 
 /// The daemon's state.
@@ -60,6 +64,7 @@ pub(crate) async fn status(State(daemon): State<Arc<Daemon>>) -> Json<StatusBody
         agents: agents.len(),
         servers: daemon.wharf.config().servers.len(),
         problems: daemon.wharf.problems().to_vec(),
+        halted: daemon.wharf.is_halted(),
     })
 }
 

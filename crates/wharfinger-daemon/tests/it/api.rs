@@ -497,7 +497,8 @@ async fn agents_come_and_go() {
     let home = dock.home.path().canonicalize().unwrap();
     let agent = |name: &str| {
         json!({
-            "name": name, "profile": "chat", "sessions": 0, "workspace": home.join("workspaces").join(name),
+            "name": name, "profile": "chat", "file": home.join(format!("agents/{name}.adf")), "state": "idle",
+            "sessions": 0, "workspace": home.join("workspaces").join(name), "attached": [],
         })
     };
     assert_eq!(
@@ -515,12 +516,18 @@ async fn agents_come_and_go() {
         (json!({ "name": ".." }), 422, Some("name")),
         (json!({ "name": "x".repeat(300) }), 422, Some("name")),
         (
-            json!({ "name": "c", "profile": "agent" }),
+            json!({ "name": "c", "profile": "robot" }),
             422,
             Some("profile"),
         ),
-        (json!({}), 422, None),
-        (json!({ "name": 7 }), 422, None),
+        // A199
+        (json!({}), 422, Some("name")),
+        (json!({ "name": 7 }), 422, Some("name")),
+        (
+            json!({ "name": "c", "profil": "chat" }),
+            422,
+            Some("profil"),
+        ),
     ] {
         let (answered, problem) = refused(client.post("/api/agents", Some(&body)).await);
         assert_eq!(answered, status, "{body}");
