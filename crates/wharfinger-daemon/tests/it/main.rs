@@ -12,6 +12,7 @@ mod api;
 mod auth;
 mod dock;
 mod document;
+mod gate;
 mod handshake;
 mod http;
 mod input;
