@@ -7,6 +7,8 @@
 mod agents;
 mod background;
 mod calls;
+mod crash;
+mod gone;
 mod journal;
 mod offline;
 mod pages;
