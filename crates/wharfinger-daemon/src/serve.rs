@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharfinger::launch::{Guard, GuardError, Owner, guard};
 use wharfinger::model::{Problem, ServerEntry};
+use wharfinger::servers::Halted;
 use wharfinger::{OpenError, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
@@ -54,6 +55,8 @@ pub struct Ready {
     pub problems: Vec<Problem>,
     /// What the Playwright preset has to say (V35).
     pub playwright: String,
+    /// Since when and why nothing may start, after an emergency stop.
+    pub halted: Option<Halted>,
 }
 
 /// Why a daemon did not start.
@@ -194,6 +197,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         servers,
         problems,
         playwright,
+        halted: daemon.wharf.is_halted(),
     });
     daemon.stop.cancelled().await;
     tracing::info!("stopping");

@@ -28,11 +28,12 @@ const GENERAL: &[(&str, &str)] = &[
     ),
     (r"\b(127\.0\.0\.1|\[::1\]|localhost):\d+", "$1:[PORT]"),
     (r#"(?i)("?\bpid\b"?\s*[:=]?\s*)\d+"#, "$1[PID]"),
+    (r"\btask_[0-9a-z]{12}\b", "[TASK]"),
     (r"\b\d+(\.\d+)?\s?(ns|µs|us|ms|s|min)\b", "[DURATION]"),
 ];
 
 impl Filters {
-    /// Only the general replacements: times, ports of loopback addresses, pids, durations.
+    /// Only the general replacements: times, ports of loopback addresses, pids, approvals, durations.
     pub fn new() -> Self {
         Self::default()
     }

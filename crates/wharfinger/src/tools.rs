@@ -448,7 +448,8 @@ fn clean(mut change: Difference, redactor: &crate::vault::Redactor) -> Differenc
 
 fn no_tool(agent: &Agent, tool: &str) -> AgentError {
     let rights = agent.rights();
-    let known = rights.pins().map(|pin| pin.exposed.as_str());
+    let mut known: Vec<&str> = rights.pins().map(|pin| pin.exposed.as_str()).collect();
+    known.sort_unstable();
     AgentError::NoTool {
         agent: agent.name.clone(),
         name: tool.to_owned(),

@@ -21,6 +21,8 @@ struct Added {
 pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
     let servers = servers(&add)?;
     let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+    // Other places to run do not exist yet, so whoever adds one is told once which one it is.
+    let is_here = servers.values().any(|entry| entry.get("url").is_none());
     let body = json!({"servers": servers, "replace": add.replace});
     let client = world.paths.client();
     let what = format!("starting {} to list its tools", names.join(", "));
@@ -33,6 +35,12 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
         world.ui.answer_json(&value)?;
     } else {
         tell(world, &added, &value)?;
+        if is_here {
+            world.ui.say(match added.len() {
+                1 => "it runs on this machine, with your rights",
+                _ => "they run on this machine, with your rights",
+            });
+        }
     }
     if added.iter().any(|server| server.error.is_some()) {
         return Err(Failure::Known(Exit::Failed));

@@ -338,11 +338,15 @@ async fn import(world: &World, import: cli::AgentImport) -> Result<(), Failure> 
         && let Some(runs) = problem["runs"].as_array()
     {
         let runs: Vec<String> = runs.iter().map(plain).collect();
-        if world.ui.json || !world.ui.can_ask() {
+        if world.ui.json {
+            // It has all of that for programs.
+            return answer.map(drop).map_err(Failure::from);
+        }
+        if !world.ui.can_ask() {
             let failure = Failure::failed(
                 "the file was made by another owner, so what would run of it has to be confirmed",
             );
-            let failure = failure.causes(&runs).with("runs", json!(runs));
+            let failure = failure.causes(&runs);
             return Err(failure.hint("when you trust that, say so with `--yes`"));
         }
         world

@@ -1,6 +1,7 @@
 //! `wharf status`
 
 use serde::Deserialize;
+use wharfinger::servers::Halted;
 use wharfinger_daemon::client::Client;
 
 use super::{list, read, times};
@@ -22,19 +23,15 @@ struct Status {
     halted: Option<Halted>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Halted {
-    since: u64,
-    reason: String,
-}
-
 /// Louder than anything else there is to say.
 pub(super) fn halted(world: &World, halted: &Halted) {
-    world.ui.warn(&format!(
-        "EMERGENCY STOP since {} UTC: {}",
-        times::shown(halted.since),
-        halted.reason
-    ));
+    // When it was is not known where the file about it can't be read.
+    let since = match halted.since {
+        0 => String::new(),
+        since => format!(" since {} UTC", times::shown(since)),
+    };
+    let reason = &halted.reason;
+    world.ui.warn(&format!("EMERGENCY STOP{since}: {reason}"));
     world.ui.hint("no server starts until `wharf release`");
 }
 

@@ -23,6 +23,7 @@ use wharfinger::model::{Place, ServerEntry, Source};
 use wharfinger_daemon::{HomeError, Options, Ready, ServeError, serve};
 
 use super::read;
+use super::status;
 use super::tools::{self, Listing};
 use crate::World;
 use crate::cli::Up;
@@ -184,16 +185,23 @@ fn announce(world: &World, ready: &Ready) {
         url,
         servers,
         problems,
+        halted,
         ..
     } = ready;
     if world.ui.json {
-        let facts = json!({"url": url, "home": ready.home.path(), "servers": servers, "problems": problems});
+        let mut facts = json!({"url": url, "home": ready.home.path(), "servers": servers, "problems": problems});
+        if let Some(halted) = halted {
+            facts["halted"] = json!(halted);
+        }
         // Whoever started it may read no more, which is no reason to end.
         world.ui.answer_json_line(&facts).ok();
         return;
     }
     for problem in problems {
         world.ui.problem(problem);
+    }
+    if let Some(halted) = halted {
+        status::halted(world, halted);
     }
     let text = if *servers == 0 {
         let wharf = world.paths.wharf();
@@ -314,6 +322,9 @@ async fn listening(world: &World, up: &Up) -> Result<(), Failure> {
     let url = status["url"].as_str().unwrap_or_default();
     if !up.for_client {
         world.ui.answer(&format!("listening on {url}"))?;
+        if !status["halted"].is_null() {
+            status::halted(world, &read(&status["halted"])?);
+        }
     }
     Ok(())
 }

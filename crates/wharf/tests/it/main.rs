@@ -5,9 +5,11 @@
 #![expect(clippy::unwrap_used, reason = "everything here is part of a test")]
 
 mod agents;
+mod approvals;
 mod background;
 mod calls;
 mod crash;
+mod gated;
 mod gone;
 mod journal;
 mod offline;

@@ -30,6 +30,7 @@ fn a_server_is_added_listed_and_shown() {
     assert_snapshot!(wharf.run(&words), @"
     $ wharf add one --env API_KEY=hunter2-hunter2 --prefix one_ -- [FAKE] stderr=hello
     added one, 5 tools
+    ! it runs on this machine, with your rights
     ");
     assert_snapshot!(wharf.run(&["add", "one", "--", &fake]), @"
     $ wharf add one -- [FAKE]
@@ -40,6 +41,7 @@ fn a_server_is_added_listed_and_shown() {
     assert_snapshot!(wharf.run(&["add", "--replace", "--prefix", "o_", "one", "--", &fake, "stderr=hello"]), @"
     $ wharf add --replace --prefix o_ one -- [FAKE] stderr=hello
     added one, 5 tools
+    ! it runs on this machine, with your rights
     ");
     let block = format!(
         "\"mcpServers\": {{\"two\": {{\"type\": \"stdio\", \"command\": \"{fake}\", \"autoApprove\": []}}}}"
@@ -48,11 +50,13 @@ fn a_server_is_added_listed_and_shown() {
     $ wharf add - --prefix=two_
     added two, 5 tools
     ! warning: mcpServers.two.autoApprove: unknown member, kept but not used
+    ! it runs on this machine, with your rights
     ");
     let entry = format!("{{\"command\": \"{fake}\"}}");
     assert_snapshot!(wharf.run(&["add", "three", &entry, "--disabled"]), @r#"
     $ wharf add three {"command": "[FAKE]"} --disabled
     added three, switched off
+    ! it runs on this machine, with your rights
     "#);
     assert_snapshot!(wharf.filter(&wharf.home.read("settings.json")), @r#"
     {
@@ -152,6 +156,7 @@ fn a_server_that_does_not_start_is_kept_and_explained() {
     added lost, but its tools can't be listed
     ! warning: lost: `/nowhere/server` was not found
     ! hint: `wharf logs lost` shows what it wrote; `wharf add --replace lost …` corrects the entry, `wharf remove lost` removes it
+    ! it runs on this machine, with your rights
     [exit 1]
     ");
     assert_snapshot!(wharf.run(&["add", "dead", "--", &fake(), "die-before-init=3"]), @"
@@ -161,6 +166,7 @@ fn a_server_that_does_not_start_is_kept_and_explained() {
     !   Its standard error ends with:
     !     fatal: missing BAD_API_KEY
     ! hint: `wharf logs dead` shows what it wrote; `wharf add --replace dead …` corrects the entry, `wharf remove dead` removes it
+    ! it runs on this machine, with your rights
     [exit 1]
     ");
     assert_snapshot!(wharf.run(&["list"]), @"

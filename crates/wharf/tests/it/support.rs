@@ -61,7 +61,26 @@ impl Wharf {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    fn said(&self, words: &[&str], output: &Output) -> String {
+    /// An agent `bot` of the agent profile that has a fake server `s`.
+    #[track_caller]
+    pub(crate) fn make_bot(&self, modes: &[&str]) {
+        self.add_fake("s", modes);
+        self.json(&["agent", "new", "bot", "--profile", "agent"]);
+        self.json(&["agent", "attach", "bot", "s"]);
+    }
+
+    /// Starts a command that waits for an approval, and waits until it does; the id.
+    #[track_caller]
+    pub(crate) fn ask(&self, words: &[&str]) -> (Child, String) {
+        let child = self.command(words).spawn().unwrap();
+        let id = wait_for("an approval", || {
+            let open = self.json(&["approvals"]);
+            open[0]["id"].as_str().map(str::to_owned)
+        });
+        (child, id)
+    }
+
+    pub(crate) fn said(&self, words: &[&str], output: &Output) -> String {
         let answer = String::from_utf8_lossy(&output.stdout);
         let talk = String::from_utf8_lossy(&output.stderr);
         let talk: Vec<String> = talk.lines().map(|line| format!("! {line}\n")).collect();

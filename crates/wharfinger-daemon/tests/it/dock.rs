@@ -128,6 +128,25 @@ impl Dock {
         within(path, client.post(path, Some(body))).await.unwrap()
     }
 
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Value {
+        let client = self.client();
+        within(path, client.patch(path, body)).await.unwrap()
+    }
+
+    /// An agent `bot` of the agent profile that has the server `a`.
+    pub(crate) async fn make_bot(&self) {
+        let bot = json!({ "name": "bot", "profile": "agent" });
+        self.post("/api/agents", &bot).await;
+        let server = json!({ "name": "a" });
+        self.post("/api/agents/bot/servers", &server).await;
+    }
+
+    /// The status of what refuses this, and the problem.
+    pub(crate) async fn refusal(&self, path: &str, body: &Value) -> (u16, Value) {
+        let client = self.client();
+        refused(within(path, client.post(path, Some(body))).await)
+    }
+
     pub(crate) async fn token_of(&self, agent: &str) -> String {
         let endpoint = self.get(&format!("/api/agents/{agent}/endpoint")).await;
         endpoint["token"].as_str().unwrap().to_owned()

@@ -8,7 +8,9 @@
     reason = "in tests, a panic that shows the error is the report"
 )]
 
+mod agents;
 mod api;
+mod approvals;
 mod auth;
 mod dock;
 mod document;
