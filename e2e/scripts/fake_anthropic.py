@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Scripted stand-in for the Anthropic Messages API: the real `claude -p` calls one MCP tool, without
-a model and without an account. The first request that offers the tool is answered with its use;
-once a result has come back, the final text is `RESULT: ` and that result.
+a model and without an account. The first request that offers the tool is answered with its use, and
+so is the next with `--calls 2`; once that many results have come back, the final text is `RESULT: `
+and those results. With `--gate FILE`, no call but the first is made before there is that file.
 
     python3 fake_anthropic.py --tool mcp__wharf__echo --arguments '{"message": "hi"}'   # prints PORT
     ANTHROPIC_BASE_URL=http://127.0.0.1:PORT ANTHROPIC_API_KEY=x ENABLE_TOOL_SEARCH=false \\
@@ -9,6 +10,8 @@ once a result has come back, the final text is `RESULT: ` and that result.
 """
 
 import json
+import os
+import time
 
 import stand_in
 
@@ -30,16 +33,17 @@ def text(words):
     return {"type": "text", "text": words}
 
 
-def next_step(body, tool, arguments):
+def next_step(body, tool, arguments, calls):
     """The block of the answer, and why the answer stops there."""
     offered = [definition.get("name") for definition in body.get("tools", [])]
     results = tool_results(body)
     waited = any(result["tool_use_id"] == "toolu_wait" for result in results)
     results = [result for result in results if result["tool_use_id"] != "toolu_wait"]
-    if results:
-        return text("RESULT: " + json.dumps(results[-1].get("content"))[:1500]), "end_turn"
+    if len(results) >= calls:
+        contents = [result.get("content") for result in results]
+        return text("RESULT: " + json.dumps(contents)[:3000]), "end_turn"
     if tool in offered:
-        return use("toolu_call", tool, arguments), "tool_use"
+        return use(f"toolu_call_{len(results)}", tool, arguments), "tool_use"
     if WAIT in offered and not waited:
         return use("toolu_wait", WAIT, {}), "tool_use"
     return text("not offered: " + ", ".join(map(str, offered))[:1500]), "end_turn"
@@ -65,6 +69,13 @@ def stream(message, block, stop_reason):
 class Anthropic(stand_in.Handler):
     tool = ""
     arguments = {}
+    calls = 1
+    gate = None
+
+    def wait_at_gate(self, body):
+        """The model takes its time before it calls again."""
+        while self.gate and tool_results(body) and not os.path.exists(self.gate):
+            time.sleep(0.02)
 
     def do_HEAD(self):
         self.answer("application/json", "")
@@ -84,7 +95,8 @@ class Anthropic(stand_in.Handler):
             "definition": [tool for tool in tools if tool.get("name") == self.tool],
             "results": tool_results(body),
         })
-        block, stop_reason = next_step(body, self.tool, self.arguments)
+        self.wait_at_gate(body)
+        block, stop_reason = next_step(body, self.tool, self.arguments, self.calls)
         message = {
             "id": "msg_1", "type": "message", "role": "assistant", "content": [],
             "model": body.get("model", "scripted"), "stop_reason": None, "stop_sequence": None,
@@ -96,9 +108,13 @@ class Anthropic(stand_in.Handler):
 
 
 def main():
-    options = stand_in.arguments(__doc__)
+    parser = stand_in.parser(__doc__)
+    parser.add_argument("--calls", type=int, default=1, help="how often to call it")
+    parser.add_argument("--gate", help="file to wait for before each call but the first")
+    options = parser.parse_args()
     Anthropic.tool = options.tool
     Anthropic.arguments = json.loads(options.arguments)
+    Anthropic.calls, Anthropic.gate = options.calls, options.gate
     stand_in.serve(Anthropic, options.log)
 
 

@@ -65,7 +65,7 @@ class OpenAI(stand_in.Handler):
 
 
 def main():
-    options = stand_in.arguments(__doc__)
+    options = stand_in.parser(__doc__).parse_args()
     OpenAI.tool = options.tool
     OpenAI.arguments = options.arguments
     stand_in.serve(OpenAI, options.log)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The official Python SDK as a client: connects, lists the tools, calls one, prints JSON.
 
-    python_client.py --url URL [--token T] [--mode auto|legacy|2026-07-28] [--call TOOL JSON]
-    python_client.py --stdio [--mode …] [--call TOOL JSON] -- COMMAND ARGS…
+    python_client.py --url URL [--token T] [--mode auto|legacy|2026-07-28] [--call TOOL JSON] [--answer JSON]
+    python_client.py --stdio [--mode …] [--call TOOL JSON] [--answer JSON] -- COMMAND ARGS…
 
-Output: {"protocol": …, "server": …, "tools": [names], "result": …}
+With `--answer`, it can be asked things (elicitation) and answers all of them with that content.
+
+Output: {"protocol": …, "server": …, "tools": [names], "result": …, "asked": [messages]}
 """
 
 import argparse
@@ -12,7 +14,7 @@ import asyncio
 import json
 import sys
 
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters, types
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
@@ -25,6 +27,7 @@ def options():
     parser.add_argument("--token", help="bearer token")
     parser.add_argument("--mode", default="auto", choices=["auto", "legacy", "2026-07-28"])
     parser.add_argument("--call", nargs=2, metavar=("TOOL", "JSON"))
+    parser.add_argument("--answer", type=json.loads, metavar="JSON")
     own, command = sys.argv[1:], []
     if "--" in own:
         split = own.index("--")
@@ -41,8 +44,14 @@ def target(chosen, command):
 
 async def main():
     chosen, command = options()
-    answer = {}
-    async with Client(target(chosen, command), mode=chosen.mode) as client:
+    answer = {"asked": []}
+
+    async def asked(_, params):
+        answer["asked"].append(params.message)
+        return types.ElicitResult(action="accept", content=chosen.answer)
+
+    callbacks = {} if chosen.answer is None else {"elicitation_callback": asked}
+    async with Client(target(chosen, command), mode=chosen.mode, **callbacks) as client:
         answer["protocol"] = client.protocol_version
         # A pinned modern connection asks nothing before its first request.
         answer["server"] = client.server_info.name if client.server_info else None

@@ -6,12 +6,12 @@ import http.server
 import json
 
 
-def arguments(description):
+def parser(description):
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--tool", required=True, help="name of the tool to call")
     parser.add_argument("--arguments", default="{}", help="arguments of that call, as JSON")
     parser.add_argument("--log", help="file to append one JSON line to for each request")
-    return parser.parse_args()
+    return parser
 
 
 class Handler(http.server.BaseHTTPRequestHandler):

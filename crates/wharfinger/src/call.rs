@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
 use wharfinger_wire::json::{Object, Raw, raw};
 use wharfinger_wire::message::ErrorObject;
 
@@ -51,6 +52,9 @@ pub struct ToolCall<'a> {
     /// How long whoever calls waits for a person; without an end where `None`. Only agents of the agent profile need
     /// people.
     pub patience: Option<Duration>,
+    /// Cancelled when whoever calls is gone without having taken the call back. Until then a person may allow it; after
+    /// that it waits for the same call to come again, and nothing runs for nobody. A call that is being made goes on.
+    pub gone: Option<&'a CancellationToken>,
     /// The owner makes it by hand: nobody is asked, and tools that are off for the agent can be called. The journal
     /// says so.
     pub as_owner: bool,
@@ -66,6 +70,7 @@ impl<'a> ToolCall<'a> {
             progress: true,
             log_level: None,
             patience: None,
+            gone: None,
             as_owner: false,
         }
     }

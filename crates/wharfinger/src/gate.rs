@@ -86,12 +86,28 @@ pub(crate) struct Desk {
 }
 
 /// An allowed call whose server asked for input: its next round is the same call.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Round {
-    serial: u64,
-    exposed: String,
-    arguments: String,
+    call: Consent,
     state: Option<String>,
+}
+
+/// What was allowed, for all rounds of a call.
+#[derive(Debug)]
+pub(crate) struct Consent {
+    /// To the call as its caller makes it.
+    binding: Binding,
+    /// What it is made with, where whoever allowed it changed that.
+    edited: Option<Arc<RawValue>>,
+}
+
+impl Consent {
+    fn new(asking: Asking, arguments: Option<Arc<RawValue>>) -> Self {
+        Self {
+            edited: arguments.filter(|edited| edited.get() != asking.arguments.get()),
+            binding: asking.binding,
+        }
+    }
 }
 
 /// Rounds that are open at once; the oldest makes room.
@@ -126,7 +142,20 @@ pub(crate) struct Admitted {
     /// With these params, where they are not those that came.
     pub(crate) params: Option<Raw>,
     /// By this approval.
-    pub(crate) approval: Option<ApprovalId>,
+    pub(crate) approval: Option<Allowed>,
+    /// Should its server ask for input.
+    pub(crate) consent: Option<Consent>,
+}
+
+impl Admitted {
+    /// Nobody needs to be asked.
+    pub(crate) fn freely(params: Option<Raw>) -> Self {
+        Self {
+            params,
+            approval: None,
+            consent: None,
+        }
+    }
 }
 
 /// How a call gets through the gate.
@@ -134,7 +163,63 @@ pub(crate) enum Passage {
     /// It is made.
     Open(Admitted),
     /// It was made already: this is its result.
-    Collected(ApprovalId, Outcome),
+    Collected(ApprovalId, Option<Consent>, Outcome),
+}
+
+/// What a call that waited came to.
+enum Waited {
+    /// A yes: it is to be made now, by whoever waited, if it still is what was bound.
+    Begun(Binding, Arc<RawValue>),
+    /// It was made elsewhere, with these arguments.
+    Made(Option<Arc<RawValue>>, Outcome),
+}
+
+/// An allowed call that is being made. Dropped before it is over, it was taken back by its caller, and that is written
+/// down: nothing is left open for ever.
+pub(crate) struct Allowed {
+    wharf: Wharf,
+    agent: Arc<Agent>,
+    id: ApprovalId,
+    is_over: bool,
+}
+
+impl Allowed {
+    fn new(session: &Session, id: &ApprovalId) -> Self {
+        Self {
+            wharf: session.wharf.clone(),
+            agent: session.state.own.clone(),
+            id: id.clone(),
+            is_over: false,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &ApprovalId {
+        &self.id
+    }
+
+    /// It is over, one way or the other.
+    pub(crate) async fn over(mut self, reply: &Result<Raw, Refusal>) {
+        self.wharf
+            .allowed_is_over(&self.agent, &self.id, reply)
+            .await;
+        self.wharf.0.gate.with(|desk| desk.book.close(&self.id));
+        self.is_over = true;
+    }
+}
+
+impl Drop for Allowed {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let (wharf, agent, id) = (self.wharf.clone(), self.agent.clone(), self.id.clone());
+        wharf.0.gate.with(|desk| desk.book.close(&id));
+        self.wharf.0.context.tasks.spawn(async move {
+            let text = "its caller took it back while it was made; what came of it is not known";
+            let end = crate::waiting::End::Cancelled(text);
+            crate::waiting::end(&wharf, &agent, &id, end).await;
+        });
+    }
 }
 
 /// A call as it is asked about.
@@ -175,18 +260,31 @@ impl Session {
         notes: &mut (impl FnMut(CallNote) + Send),
     ) -> Result<Passage, Refusal> {
         let gate = &self.wharf.0.gate;
-        if gate.with(|desk| {
-            desk.take_round(&asking.binding, call.params) || desk.grants.cover(&asking.binding)
-        }) {
+        if let Some(round) = gate.with(|desk| desk.take_round(&asking.binding, call.params)) {
+            let params = match &round.edited {
+                None => None,
+                Some(edited) => {
+                    let edited = self.check(&round.binding, edited, found);
+                    let edited = edited.map_err(Refusal::Unavailable)?;
+                    Some(with_arguments(call.params, &edited))
+                }
+            };
             return Ok(Passage::Open(Admitted {
-                params: None,
+                params,
                 approval: None,
+                consent: Some(round),
             }));
+        }
+        if gate.with(|desk| desk.grants.cover(&asking.binding)) {
+            return Ok(Passage::Open(Admitted::freely(None)));
         }
         let is_open = |serial| self.wharf.has_session(serial);
         let attached = gate.with(|desk| desk.book.attach(&asking.binding, is_open, now()));
         let (id, given) = match attached {
-            Some(Attached::Result(id, outcome)) => return Ok(Passage::Collected(id, outcome)),
+            Some(Attached::Result(id, arguments, outcome)) => {
+                let consent = Consent::new(asking, Some(arguments));
+                return Ok(Passage::Collected(id, Some(consent), outcome));
+            }
             Some(Attached::Waits(id, given)) => (id, given),
             None => self.ask(&asking).await?,
         };
@@ -195,19 +293,28 @@ impl Session {
             let text = json!({
                 "task_id": id, "status": "pending_approval", "tool": asking.binding.exposed,
             });
-            return Ok(Passage::Collected(
-                id,
-                Ok(Arc::from(said(&text.to_string()))),
-            ));
+            let told = Ok(Arc::from(said(&text.to_string())));
+            return Ok(Passage::Collected(id, None, told));
         }
-        if let Some(outcome) = self.wait(&id, given, &asking, call, notes).await? {
-            return Ok(Passage::Collected(id, outcome));
+        let (bound, arguments) = match self.wait(&id, given, &asking, call, notes).await? {
+            Waited::Begun(bound, arguments) => (bound, arguments),
+            Waited::Made(arguments, outcome) => {
+                let consent = Consent::new(asking, arguments);
+                return Ok(Passage::Collected(id, Some(consent), outcome));
+            }
+        };
+        let allowed = Allowed::new(self, &id);
+        match self.begin(&id, &bound, &arguments, found).await {
+            Ok(arguments) => Ok(Passage::Open(Admitted {
+                params: Some(with_arguments(call.params, &arguments)),
+                approval: Some(allowed),
+                consent: Some(Consent::new(asking, Some(arguments))),
+            })),
+            Err(refusal) => {
+                allowed.over(&Err(refusal.clone())).await;
+                Err(refusal)
+            }
         }
-        let params = self.begin(&id, found).await?;
-        Ok(Passage::Open(Admitted {
-            params: Some(with_arguments(call.params, &params)),
-            approval: Some(id),
-        }))
     }
 
     /// Writes down that a call waits, and tells everybody.
@@ -255,7 +362,7 @@ impl Session {
         Ok((id, given))
     }
 
-    /// Waits for a person: `None` is a yes, and a result is what it came to elsewhere.
+    /// Waits for a person.
     async fn wait(
         &self,
         id: &ApprovalId,
@@ -263,7 +370,7 @@ impl Session {
         asking: &Asking,
         call: ToolCall<'_>,
         notes: &mut (impl FnMut(CallNote) + Send),
-    ) -> Result<Option<Outcome>, Refusal> {
+    ) -> Result<Waited, Refusal> {
         let gate = &self.wharf.0.gate;
         let mut leaving = Leaving {
             wharf: &self.wharf,
@@ -279,8 +386,11 @@ impl Session {
             match heard {
                 Given::Nothing => {}
                 Given::Approved => {
-                    leaving.settled = true;
-                    return Ok(None);
+                    if let Some((bound, arguments)) = gate.with(|desk| desk.book.begin(id)) {
+                        leaving.settled = true;
+                        return Ok(Waited::Begun(bound, arguments));
+                    }
+                    // It is being made, as its caller was told; its result comes.
                 }
                 Given::Denied(feedback) => {
                     leaving.settled = true;
@@ -302,14 +412,19 @@ impl Session {
                 }
                 Given::Done(outcome) => {
                     leaving.settled = true;
-                    gate.with(|desk| desk.book.close(id));
-                    return Ok(Some(outcome));
+                    let arguments = gate.with(|desk| {
+                        let arguments = desk.book.arguments(id);
+                        desk.book.close(id);
+                        arguments
+                    });
+                    return Ok(Waited::Made(arguments, outcome));
                 }
             }
             tokio::select! {
                 biased;
                 changed = given.changed() => {
-                    if changed.is_err() && matches!(*given.borrow(), Given::Nothing) {
+                    let open = matches!(*given.borrow(), Given::Nothing | Given::Approved);
+                    if changed.is_err() && open {
                         leaving.settled = true;
                         return Err(Refusal::Denied(format!("the approval {id} is gone")));
                     }
@@ -329,6 +444,11 @@ impl Session {
                             text: waiting_text(id, &asking.binding),
                         });
                     }
+                }
+                () = cancelled(call.gone) => {
+                    return Err(Refusal::Denied(format!(
+                        "whoever called is gone, and the approval {id} waits for the same call to come again"
+                    )));
                 }
                 () = sleep_until(tick) => {
                     tick += TICK;
@@ -390,33 +510,24 @@ impl Session {
         (Some(answered), guard)
     }
 
-    /// An allowed call begins, once: gives the arguments it is made with, if it is still the one that was allowed.
-    async fn begin(&self, id: &ApprovalId, found: &Found<'_>) -> Result<Arc<RawValue>, Refusal> {
-        let begun = self.wharf.0.gate.with(|desk| desk.book.begin(id));
-        let Some((bound, arguments)) = begun else {
-            return Err(Refusal::Denied(format!(
-                "the approval {id} was used already"
-            )));
-        };
-        let checked = self.check(&bound, &arguments, found);
-        match checked {
-            Ok(arguments) => {
-                crate::waiting::runs(&self.wharf, &self.state.own, id)
-                    .await
-                    .map_err(Refusal::Unavailable)?;
-                Ok(arguments)
-            }
-            Err(why) => {
-                self.wharf.0.gate.with(|desk| desk.book.close(id));
-                let text = format!(
-                    "the approval {id} of `{}` can't be used: {why}; nothing was done, so call it again to ask anew",
-                    bound.exposed
-                );
-                let end = crate::waiting::End::Failed(&text);
-                crate::waiting::end(&self.wharf, &self.state.own, id, end).await;
-                Err(Refusal::Unavailable(text))
-            }
-        }
+    /// An allowed call begins: gives the arguments it is made with, if it is still the one that was allowed.
+    async fn begin(
+        &self,
+        id: &ApprovalId,
+        bound: &Binding,
+        arguments: &Arc<RawValue>,
+        found: &Found<'_>,
+    ) -> Result<Arc<RawValue>, Refusal> {
+        let arguments = self.check(bound, arguments, found).map_err(|why| {
+            Refusal::Unavailable(format!(
+                "the approval {id} of `{}` can't be used: {why}; nothing was done, so call it again to ask anew",
+                bound.exposed
+            ))
+        })?;
+        crate::waiting::runs(&self.wharf, &self.state.own, id)
+            .await
+            .map_err(Refusal::Unavailable)?;
+        Ok(arguments)
     }
 
     /// Looks again at what was allowed, at the last moment (A227).
@@ -470,25 +581,29 @@ impl Session {
 
     /// Makes an allowed call for a client that was answered that it waits; its result waits to be collected.
     pub(crate) async fn run_allowed(&self, id: ApprovalId) {
-        let bound = self.wharf.0.gate.with(|desk| {
-            let approval = desk.book.get(&id)?;
-            Some(approval.binding.clone())
-        });
-        let Some(bound) = bound else { return };
-        let outcome = self.make_allowed(&id, &bound).await;
-        self.allowed_is_over(&id, &outcome).await;
-        let outcome = outcome.map(Arc::<RawValue>::from);
+        let gate = &self.wharf.0.gate;
+        // Its caller may have come back in this moment, and makes it.
+        let Some((bound, arguments)) = gate.with(|desk| desk.book.begin(&id)) else {
+            return;
+        };
+        let outcome = self.make_allowed(&id, &bound, &arguments).await;
         self.wharf
-            .0
-            .gate
-            .with(|desk| desk.book.finish(&id, outcome, now()));
+            .allowed_is_over(&self.state.own, &id, &outcome)
+            .await;
+        let outcome = outcome.map(Arc::<RawValue>::from);
+        gate.with(|desk| desk.book.finish(&id, outcome, now()));
     }
 
-    async fn make_allowed(&self, id: &ApprovalId, bound: &Binding) -> Result<Raw, Refusal> {
+    async fn make_allowed(
+        &self,
+        id: &ApprovalId,
+        bound: &Binding,
+        arguments: &Arc<RawValue>,
+    ) -> Result<Raw, Refusal> {
         self.tools().await;
         let config = self.config();
         let found = self.find(&config, Target::Exposed(&bound.exposed), false)?;
-        let arguments = self.begin(id, &found).await?;
+        let arguments = self.begin(id, bound, arguments, &found).await?;
         let params = with_arguments(&raw(&json!({ "name": bound.exposed })), &arguments);
         let call = ToolCall {
             progress: false,
@@ -502,18 +617,8 @@ impl Session {
         reply
     }
 
-    /// An allowed call is over, one way or the other.
-    pub(crate) async fn allowed_is_over(&self, id: &ApprovalId, reply: &Result<Raw, Refusal>) {
-        use crate::waiting::End;
-        let end = match reply {
-            Ok(result) => End::Completed(result),
-            Err(refusal) => End::Failed(&refusal.to_string()),
-        };
-        crate::waiting::end(&self.wharf, &self.state.own, id, end).await;
-    }
-
     /// A server that asks for input goes on with the call that was allowed.
-    pub(crate) fn expects_round(&self, found: &Found<'_>, params: &RawValue, result: &RawValue) {
+    pub(crate) fn expects_round(&self, consent: Consent, result: &RawValue) {
         if !result.get().contains("\"input_required\"") {
             return;
         }
@@ -521,13 +626,8 @@ impl Session {
         if object.text("resultType").as_deref() != Some("input_required") {
             return;
         }
-        let Ok(binding) = self.binding(found, &arguments(params)) else {
-            return;
-        };
         let round = Round {
-            serial: binding.serial,
-            exposed: binding.exposed.clone(),
-            arguments: binding.arguments.clone(),
+            call: consent,
             state: object.text("requestState").map(|state| hash(&state)),
         };
         self.wharf.0.gate.with(|desk| {
@@ -540,20 +640,21 @@ impl Session {
 }
 
 impl Desk {
-    /// Whether a call is the next round of one that was allowed; good for one.
-    fn take_round(&mut self, binding: &Binding, params: &RawValue) -> bool {
+    /// What was allowed, if a call is the next round of that; good for one.
+    fn take_round(&mut self, binding: &Binding, params: &RawValue) -> Option<Consent> {
         if self.rounds.is_empty() || !params.get().contains("\"inputResponses\"") {
-            return false;
+            return None;
         }
         let object = Object::from_raw(params).unwrap_or_default();
-        let round = Round {
-            serial: binding.serial,
-            exposed: binding.exposed.clone(),
-            arguments: binding.arguments.clone(),
-            state: object.text("requestState").map(|state| hash(&state)),
-        };
-        let found = self.rounds.iter().position(|known| *known == round);
-        found.map(|index| self.rounds.remove(index)).is_some()
+        let state = object.text("requestState").map(|state| hash(&state));
+        let found = self.rounds.iter().position(|round| {
+            let known = &round.call.binding;
+            round.state == state
+                && known.serial == binding.serial
+                && known.is_same_call(binding)
+                && known.check(binding).is_ok()
+        });
+        found.map(|index| self.rounds.remove(index).call)
     }
 }
 
@@ -584,6 +685,16 @@ pub enum DecisionError {
 }
 
 impl Wharf {
+    /// An allowed call is over, one way or the other.
+    async fn allowed_is_over(&self, agent: &Agent, id: &ApprovalId, reply: &Result<Raw, Refusal>) {
+        use crate::waiting::End;
+        let end = match reply {
+            Ok(result) => End::Completed(result),
+            Err(refusal) => End::Failed(&refusal.to_string()),
+        };
+        crate::waiting::end(self, agent, id, end).await;
+    }
+
     /// Decides about a call that waits, once. Of several deciders the first counts.
     ///
     /// A yes is checked again when its call is made: a tool, a policy or a program that changed meanwhile is not
@@ -762,6 +873,13 @@ pub(crate) async fn keep(wharf: std::sync::Weak<crate::wharf::Inner>) {
 async fn until(when: Option<Instant>) {
     match when {
         Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn cancelled(token: Option<&CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
         None => std::future::pending().await,
     }
 }

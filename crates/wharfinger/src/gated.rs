@@ -40,10 +40,17 @@ impl Session {
             recording.bypasses();
             return self.carry_out(found, call, notes).await;
         }
-        let Admitted { params, approval } = match self.admit(found, call, notes, recording).await? {
+        let Admitted {
+            params,
+            approval,
+            consent,
+        } = match self.admit(found, call, notes, recording).await? {
             Passage::Open(admitted) => admitted,
-            Passage::Collected(id, outcome) => {
+            Passage::Collected(id, consent, outcome) => {
                 recording.collects(&id);
+                if let (Some(consent), Ok(result)) = (consent, &outcome) {
+                    self.expects_round(consent, result);
+                }
                 return outcome.map(|result| (*result).to_owned());
             }
         };
@@ -51,16 +58,15 @@ impl Session {
             params: params.as_deref().unwrap_or(call.params),
             ..call
         };
-        if let Some(id) = &approval {
-            recording.allowed(id);
+        if let Some(allowed) = &approval {
+            recording.allowed(allowed.id());
         }
         let reply = self.carry_out(found, call, notes).await;
-        if let Some(id) = &approval {
-            self.allowed_is_over(id, &reply).await;
-            self.wharf.0.gate.with(|desk| desk.book.close(id));
+        if let Some(allowed) = approval {
+            allowed.over(&reply).await;
         }
-        if let Ok(result) = &reply {
-            self.expects_round(found, call.params, result);
+        if let (Some(consent), Ok(result)) = (consent, &reply) {
+            self.expects_round(consent, result);
         }
         reply
     }
@@ -98,10 +104,7 @@ impl Session {
         let params = (stripped.arguments.get() != before.get())
             .then(|| with_arguments(call.params, &stripped.arguments));
         let Some((reason, why)) = reason else {
-            return Ok(Passage::Open(Admitted {
-                params,
-                approval: None,
-            }));
+            return Ok(Passage::Open(Admitted::freely(params)));
         };
         let binding = self
             .binding(found, &stripped.arguments)
@@ -121,10 +124,13 @@ impl Session {
             .pass(found, asking, call, stripped.is_async, notes)
             .await?;
         Ok(match passage {
-            Passage::Open(Admitted {
-                params: None,
-                approval,
-            }) => Passage::Open(Admitted { params, approval }),
+            Passage::Open(
+                admitted @ Admitted {
+                    params: None,
+                    approval: _,
+                    consent: _,
+                },
+            ) => Passage::Open(Admitted { params, ..admitted }),
             other => other,
         })
     }

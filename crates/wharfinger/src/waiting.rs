@@ -23,7 +23,7 @@ pub(crate) enum End<'a> {
     Failed(&'a str),
     /// A person said no.
     Denied(&'a str),
-    /// Nobody decided.
+    /// Nobody decided, or its caller took it back.
     Cancelled(&'a str),
 }
 

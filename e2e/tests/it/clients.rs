@@ -1,6 +1,9 @@
 //! Real clients against the endpoint of the default agent, over HTTP with its token and over
 //! `wharf stdio`, with the server `everything` behind it.
 
+use std::path::Path;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::daemon::{Daemon, Endpoint};
@@ -18,7 +21,7 @@ fn daemon() -> Option<(Daemon, String, Endpoint)> {
 }
 
 /// The entry of an `mcpServers` block, as clients read it.
-fn entries(endpoint: &Endpoint) -> [Value; 2] {
+pub(crate) fn entries(endpoint: &Endpoint) -> [Value; 2] {
     let bearer = format!("Bearer {}", endpoint.token);
     [
         json!({"type": "http", "url": endpoint.url, "headers": {"Authorization": bearer}}),
@@ -144,6 +147,38 @@ fn fastmcp() {
     daemon.stop();
 }
 
+/// `claude -p` with one MCP server, of which it may use one tool.
+pub(crate) fn ask_claude(
+    claude: &Path,
+    home: &Path,
+    model: &StandIn,
+    entry: &Value,
+    tool: &str,
+) -> Command {
+    let settings = home.join("mcp.json");
+    let block = json!({"mcpServers": {"wharf": entry}});
+    std::fs::write(&settings, block.to_string()).unwrap();
+    let mut command = program(claude, home);
+    command
+        .env(
+            "ANTHROPIC_BASE_URL",
+            format!("http://127.0.0.1:{}", model.port),
+        )
+        .env("ANTHROPIC_API_KEY", "none")
+        .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+        .env("ENABLE_TOOL_SEARCH", "false")
+        .args([
+            "-p",
+            "hi",
+            "--strict-mcp-config",
+            "--allowedTools",
+            tool,
+            "--mcp-config",
+        ])
+        .arg(&settings);
+    command
+}
+
 #[test]
 fn claude_code() {
     let Some(claude) = installed::npm("claude", "claude") else {
@@ -156,30 +191,7 @@ fn claude_code() {
     let home = tempfile::tempdir().unwrap();
     let model = StandIn::start("fake_anthropic.py", &tool, MESSAGE, home.path());
     for entry in entries(&endpoint) {
-        let settings = home.path().join("mcp.json");
-        std::fs::write(
-            &settings,
-            json!({"mcpServers": {"wharf": entry}}).to_string(),
-        )
-        .unwrap();
-        let mut command = program(&claude, home.path());
-        command
-            .env(
-                "ANTHROPIC_BASE_URL",
-                format!("http://127.0.0.1:{}", model.port),
-            )
-            .env("ANTHROPIC_API_KEY", "none")
-            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-            .env("ENABLE_TOOL_SEARCH", "false")
-            .args([
-                "-p",
-                "hi",
-                "--strict-mcp-config",
-                "--allowedTools",
-                &tool,
-                "--mcp-config",
-            ])
-            .arg(&settings);
+        let mut command = ask_claude(&claude, home.path(), &model, &entry, &tool);
         let said = run(&mut command);
         assert!(
             said.stdout.contains("RESULT: ") && said.stdout.contains("Echo: hi"),

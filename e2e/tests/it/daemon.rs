@@ -113,7 +113,7 @@ impl Daemon {
         self.endpoint_of("default")
     }
 
-    fn endpoint_of(&self, agent: &str) -> Endpoint {
+    pub(crate) fn endpoint_of(&self, agent: &str) -> Endpoint {
         let endpoint = self.wharf(&["agent", "endpoint", agent, "--json"]).json();
         let text = |pointer: &str| {
             let value = endpoint.pointer(pointer).and_then(Value::as_str);
@@ -249,7 +249,7 @@ fn marked(daemon: u32) -> Vec<u32> {
         .collect()
 }
 
-fn wharf(home: &Path) -> Command {
+pub(crate) fn wharf(home: &Path) -> Command {
     let wharf: PathBuf = binary("wharf", "wharf");
     let mut command = program(wharf, home);
     command.arg("--home").arg(home);

@@ -5,6 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "these tests start programs")]
 #![expect(clippy::unwrap_used, reason = "everything here is part of a test")]
 
+mod agents;
 mod clients;
 mod daemon;
 mod faithful;

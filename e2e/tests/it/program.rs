@@ -108,9 +108,22 @@ pub(crate) struct StandIn {
 impl StandIn {
     /// A script that calls `tool` with `arguments` once.
     pub(crate) fn start(script: &str, tool: &str, arguments: &str, home: &Path) -> Self {
+        Self::start_with(script, tool, arguments, home, &[])
+    }
+
+    /// The same, with more options of that script.
+    pub(crate) fn start_with(
+        script: &str,
+        tool: &str,
+        arguments: &str,
+        home: &Path,
+        more: &[&str],
+    ) -> Self {
         let mut command = program("python3", home);
         command.arg(installed::script(script));
-        command.args(["--tool", tool, "--arguments", arguments]);
+        command
+            .args(["--tool", tool, "--arguments", arguments])
+            .args(more);
         let mut process = command.spawn().unwrap();
         let (stdout, stderr) = (
             Listener::to(process.stdout.take()),

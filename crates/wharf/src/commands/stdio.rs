@@ -2,7 +2,9 @@
 
 use std::io;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use wharfinger_daemon::client::ClientError;
 
@@ -34,7 +36,10 @@ pub(super) async fn run(world: &World, agent: &str) -> Result<(), Failure> {
     tokio::select! {
         // The client is done: what is still under way is answered, then the daemon closes.
         sent = &mut there => match sent {
-            Ok(()) => end(back.await),
+            Ok(()) => tokio::select! {
+                ended = &mut back => end(ended),
+                () = nobody_reads() => Err(Failure::Enough),
+            },
             // It can't take any more, and why is known once its last words are read.
             Err(_) => back.await.map_or_else(|error| end(Err(error)), |()| Err(lost())),
         },
@@ -42,6 +47,24 @@ pub(super) async fn run(world: &World, agent: &str) -> Result<(), Failure> {
             Ok(()) => Err(lost()),
             Err(error) => end(Err(error)),
         },
+    }
+}
+
+/// How often it is looked whether anybody reads, once nothing more can come.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits until the client has closed its end of our standard output, as it does when it dies: what it asked is not to
+/// go on for nobody.
+async fn nobody_reads() {
+    let stdout = io::stdout();
+    loop {
+        let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
+        let looked = poll(&mut ends, Some(&Timespec::default()));
+        let gone = PollFlags::ERR | PollFlags::HUP;
+        if looked.is_ok() && ends[0].revents().intersects(gone) {
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -96,7 +96,7 @@ fn a_changed_journal_is_told_by_the_exit_code() {
 }
 
 /// All rows, the oldest first.
-fn rows(wharf: &Wharf, words: &[&str]) -> Vec<Value> {
+pub(crate) fn rows(wharf: &Wharf, words: &[&str]) -> Vec<Value> {
     let output = wharf
         .command(&["journal", "--json"])
         .args(words)

@@ -9,31 +9,32 @@ use wharfinger_testkit::{processes, wait_for};
 
 use crate::support::Wharf;
 
-struct Client {
-    process: Child,
-    to: Option<ChildStdin>,
+/// A client that has started `wharf stdio`.
+pub(crate) struct Client {
+    pub(crate) process: Child,
+    pub(crate) to: Option<ChildStdin>,
     from: BufReader<ChildStdout>,
 }
 
 impl Client {
-    fn start(wharf: &Wharf, words: &[&str]) -> Self {
+    pub(crate) fn start(wharf: &Wharf, words: &[&str]) -> Self {
         let mut process = wharf.command(words).stdin(Stdio::piped()).spawn().unwrap();
         let to = process.stdin.take();
         let from = BufReader::new(process.stdout.take().unwrap());
         Self { process, to, from }
     }
 
-    fn tell(&mut self, message: &Value) {
+    pub(crate) fn tell(&mut self, message: &Value) {
         writeln!(self.to.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    fn hear(&mut self) -> Value {
+    pub(crate) fn hear(&mut self) -> Value {
         let mut line = String::new();
         self.from.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    fn begin(&mut self) -> Value {
+    pub(crate) fn begin(&mut self) -> Value {
         self.tell(
             &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
                 "protocolVersion": "2025-06-18",
@@ -44,6 +45,11 @@ impl Client {
         let answer = self.hear();
         self.tell(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer
+    }
+
+    /// Is gone from one moment to the next; what it had started is left.
+    pub(crate) fn die(self) -> Child {
+        self.process
     }
 
     /// Closes its input; what it still says, what it said on standard error, and its exit code.

@@ -94,6 +94,7 @@ pub(crate) async fn call(
             progress: true,
             log_level: Some("info"),
             patience: None,
+            gone: None,
             as_owner: new.as_owner,
         };
         let told = |note| {

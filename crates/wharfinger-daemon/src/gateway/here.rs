@@ -9,6 +9,7 @@ use axum::response::Response;
 use futures_util::task::AtomicWaker;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::post::FRAMES;
@@ -23,6 +24,8 @@ pub(super) struct Told {
     travels: Mutex<Travels>,
     /// Whoever waits for the first of it; what is told from elsewhere wakes it.
     waits: AtomicWaker,
+    /// Its client has hung up.
+    pub(super) gone: CancellationToken,
 }
 
 enum Travels {
@@ -86,6 +89,7 @@ impl Drop for GoesOn<'_> {
         };
         // Nobody reads any more, which who asks the client something must know.
         self.told.stream(mpsc::channel(1).0);
+        self.told.gone.cancel();
         if self.lasting {
             self.tasks.spawn(work);
         }
@@ -141,15 +145,13 @@ pub(super) async fn respond(
         First::Stream => {
             let (sender, receiver) = mpsc::channel(FRAMES);
             told.stream(sender.clone());
-            if let Some(work) = work {
+            if let Some(mut work) = work {
                 tasks.spawn(async move {
-                    let _told = told;
-                    let done = if lasting {
-                        work.await
-                    } else {
-                        tokio::select! {
-                            done = work => done,
-                            () = sender.closed() => None,
+                    let done = tokio::select! {
+                        done = &mut work => done,
+                        () = sender.closed() => {
+                            told.gone.cancel();
+                            if lasting { work.await } else { None }
                         }
                     };
                     if let Some(frame) = done {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::here::Told;
 use super::reply::Frame;
@@ -17,6 +18,14 @@ pub(super) enum Out {
 }
 
 impl Out {
+    /// Cancelled when a client has hung up on a request that goes on without it.
+    pub(super) fn gone(&self) -> Option<&CancellationToken> {
+        match self {
+            Self::Told(told) => Some(&told.gone),
+            Self::Frames(_) | Self::Lines(_) => None,
+        }
+    }
+
     /// Sends a message that is no response; false when it did not fit or nobody reads.
     pub(super) fn note(&self, message: Vec<u8>) -> bool {
         match self {

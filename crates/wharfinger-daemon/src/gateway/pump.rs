@@ -1,5 +1,7 @@
 //! MCP over stdio, as `wharf stdio` carries it: newline-delimited messages on an upgraded connection.
 
+use std::io::Cursor;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -9,7 +11,8 @@ use axum::response::{IntoResponse, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharfinger::model::AgentName;
@@ -60,7 +63,22 @@ pub(super) async fn upgrade(
     let serving = daemon.clone();
     daemon.tasks.spawn(async move {
         match upgraded.await {
-            Ok(connection) => serve(&serving, &agent, TokioIo::new(connection)).await,
+            Ok(connection) => {
+                // `wharf stdio` comes by the socket of the home, of which it can be seen when nobody is at its end.
+                match connection.downcast::<TokioIo<UnixStream>>() {
+                    Ok(parts) => {
+                        let stream = parts.io.into_inner();
+                        let gone = Gone::of(&stream);
+                        let (reader, writer) = tokio::io::split(stream);
+                        let reader = Cursor::new(parts.read_buf).chain(reader);
+                        serve(&serving, &agent, reader, writer, gone).await;
+                    }
+                    Err(connection) => {
+                        let (reader, writer) = tokio::io::split(TokioIo::new(connection));
+                        serve(&serving, &agent, reader, writer, Gone(None)).await;
+                    }
+                }
+            }
             Err(error) => tracing::debug!("an upgrade failed: {error}"),
         }
     });
@@ -83,12 +101,39 @@ struct Pump {
     input_over: CancellationToken,
 }
 
+/// Tells when nobody is at the other end of a socket any more. That nothing more is sent says less: a client may be done
+/// with asking, and still read.
+struct Gone(Option<UnixStream>);
+
+impl Gone {
+    fn of(stream: &UnixStream) -> Self {
+        let same = stream.as_fd().try_clone_to_owned();
+        let same = same.and_then(|same| UnixStream::from_std(same.into()));
+        Self(same.ok())
+    }
+
+    async fn wait(&self) {
+        let Some(stream) = &self.0 else {
+            return std::future::pending().await;
+        };
+        while let Ok(ready) = stream.ready(Interest::WRITABLE).await {
+            if ready.is_write_closed() {
+                return;
+            }
+            // Not again until something has happened to it.
+            let seen = || Err::<(), _>(std::io::ErrorKind::WouldBlock.into());
+            stream.try_io(Interest::WRITABLE, seen).ok();
+        }
+    }
+}
+
 async fn serve(
     daemon: &Arc<Daemon>,
     agent: &AgentName,
-    connection: impl AsyncRead + AsyncWrite + Send + 'static,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+    gone: Gone,
 ) {
-    let (reader, writer) = tokio::io::split(connection);
     let (out, messages) = mpsc::channel(QUEUE);
     let writing = daemon.tasks.spawn(write(writer, messages));
     let mut lines = LineReader::with_limit(reader, daemon.wharf.limits().body_bytes);
@@ -156,6 +201,7 @@ async fn serve(
         tokio::select! {
             () = client.idle() => {}
             () = out.closed() => {}
+            () = gone.wait() => {}
             () = client.session().over() => {}
             () = stop.cancelled() => {}
         }
@@ -166,8 +212,7 @@ async fn serve(
 }
 
 /// Writes what is there in one go.
-async fn write(writer: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Vec<u8>>) {
-    let mut writer = writer;
+async fn write(mut writer: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Vec<u8>>) {
     while let Some(mut bytes) = messages.recv().await {
         bytes.push(b'\n');
         while bytes.len() < 64 << 10

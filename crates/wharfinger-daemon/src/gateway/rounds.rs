@@ -22,6 +22,10 @@ use super::park::{Call, Happening, Parking, happenings, not_declared};
 /// How often a server may ask for more before its call is given up.
 const ROUNDS: usize = 10;
 
+/// How often a client is told to come back by itself. SDKs make an error of the eleventh time; before that the model is
+/// told, and two are left for what its server asks.
+const COMES_BACK: u64 = 8;
+
 impl Question<'_> {
     /// A request to a server, for a client of the handshake era. A server of the other era answers that it needs input:
     /// its client is asked for it, and the request goes out again with the answers.
@@ -103,7 +107,7 @@ impl Question<'_> {
         let object = Object::from_raw(params).unwrap_or_default();
         let bound = self.bound(&object);
         let gateway = &self.daemon.gateway;
-        let mut own = None;
+        let (mut own, mut came_back) = (None, 0);
         let call = match object.text("requestState") {
             Some(state) if Parking::is_one(&state) => {
                 let responses = object.get("inputResponses");
@@ -115,6 +119,7 @@ impl Question<'_> {
                     ErrorObject::new(INVALID_PARAMS, text)
                 })?;
                 own = Some(unsealed(&object, &state)?);
+                came_back = times(&state);
                 None
             }
             None => None,
@@ -127,8 +132,10 @@ impl Question<'_> {
             };
             let result = match reply {
                 // It comes back by itself, and its call goes on where this one was.
-                Followed::Over(Err(Refusal::Waiting { approval, .. })) => {
-                    return Ok(self.comes_back(&approval, &bound));
+                Followed::Over(Err(Refusal::Waiting { approval, .. }))
+                    if came_back < COMES_BACK =>
+                {
+                    return Ok(self.comes_back(&approval, came_back + 1, &bound));
                 }
                 Followed::Over(reply) => self.told(reply)?,
                 Followed::Asks(question) => return Ok(question),
@@ -146,8 +153,8 @@ impl Question<'_> {
     }
 
     /// The result that tells a client to make its call again, since it waits for a person.
-    fn comes_back(&self, approval: &ApprovalId, bound: &str) -> Raw {
-        let kept = raw(&json!({ "approval": approval }));
+    fn comes_back(&self, approval: &ApprovalId, times: u64, bound: &str) -> Raw {
+        let kept = raw(&json!({ "approval": approval, "times": times }));
         let sealed = self.daemon.gateway.seal.seal(bound, kept.get());
         raw(&json!({ "resultType": "input_required", "requestState": sealed }))
     }
@@ -169,6 +176,7 @@ impl Question<'_> {
             method: self.method,
             meta: self.meta,
             patience: self.client.patience,
+            gone: self.out.gone(),
         }
     }
 
@@ -202,6 +210,8 @@ impl Question<'_> {
                 method: &method,
                 meta: &meta,
                 patience,
+                // It is dropped when its client hangs up.
+                gone: None,
             };
             let calling = send(&sending, &params, note);
             match running.run_until_cancelled(calling).await {
@@ -323,6 +333,7 @@ struct Sending<'a> {
     method: &'a str,
     meta: &'a RequestMeta,
     patience: Duration,
+    gone: Option<&'a CancellationToken>,
 }
 
 /// One request to a server.
@@ -336,6 +347,7 @@ async fn send(
         method,
         meta,
         patience,
+        gone,
     } = *sending;
     let progress = meta.progress_token.is_some();
     // A client of the handshake era says it once or never; it hears of what matters even so.
@@ -362,6 +374,7 @@ async fn send(
         progress,
         log_level,
         patience: Some(patience),
+        gone,
         ..ToolCall::new(&name, params)
     };
     session.call(call, notes).await
@@ -374,6 +387,14 @@ fn result_type(result: &RawValue) -> Option<String> {
     }
     let object = Object::from_raw(result).ok()?;
     object.text("resultType").map(Cow::into_owned)
+}
+
+/// How often a client has come back, by the state that it was given.
+fn times(kept: &str) -> u64 {
+    let kept = Object::parse(kept).unwrap_or_default();
+    kept.get("times")
+        .and_then(|times| times.get().parse().ok())
+        .unwrap_or_default()
 }
 
 /// The params of a retry as its server wants them: its own state, and the answers that its client was not asked for.

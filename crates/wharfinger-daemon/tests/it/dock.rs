@@ -22,6 +22,8 @@ pub(crate) struct Dock {
     root: PathBuf,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
+    /// Whose endpoint clients use.
+    pub(crate) agent: String,
     pub(crate) stop: CancellationToken,
     serving: JoinHandle<Result<(), ServeError>>,
 }
@@ -104,6 +106,7 @@ impl Dock {
             root,
             address,
             token: String::new(),
+            agent: "default".into(),
             stop,
             serving,
         };
@@ -156,13 +159,23 @@ impl Dock {
         self.home.read("tokens/owner").trim().to_owned()
     }
 
-    /// A message to the endpoint of `default`, with the headers that clients send.
+    /// From here on clients are those of another agent.
+    pub(crate) async fn serves(&mut self, agent: &str) {
+        self.token = self.token_of(agent).await;
+        agent.clone_into(&mut self.agent);
+    }
+
+    fn endpoint(&self) -> String {
+        format!("/agents/{}/mcp", self.agent)
+    }
+
+    /// A message to the endpoint of the agent, with the headers that clients send.
     pub(crate) fn mcp(&self, message: &Value) -> Ask {
         self.raw(message.to_string())
     }
 
     pub(crate) fn raw(&self, body: impl Into<Vec<u8>>) -> Ask {
-        Ask::new(self.address, "POST", "/agents/default/mcp")
+        Ask::new(self.address, "POST", &self.endpoint())
             .bearer(&self.token)
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream")
@@ -385,7 +398,7 @@ impl Caller<'_> {
 
     /// Its stream for what belongs to no request.
     pub(crate) async fn stream(&self) -> Response {
-        let ask = Ask::new(self.dock.address, "GET", "/agents/default/mcp")
+        let ask = Ask::new(self.dock.address, "GET", &self.dock.endpoint())
             .bearer(&self.dock.token)
             .header("Accept", "text/event-stream");
         let response = self.dressed(ask).send().await;
@@ -394,7 +407,7 @@ impl Caller<'_> {
     }
 
     pub(crate) fn delete(&self) -> Ask {
-        let ask = Ask::new(self.dock.address, "DELETE", "/agents/default/mcp");
+        let ask = Ask::new(self.dock.address, "DELETE", &self.dock.endpoint());
         self.dressed(ask.bearer(&self.dock.token))
     }
 }

@@ -14,6 +14,7 @@ mod approvals;
 mod auth;
 mod dock;
 mod document;
+mod gate;
 mod handshake;
 mod http;
 mod input;

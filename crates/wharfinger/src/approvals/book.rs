@@ -52,8 +52,8 @@ pub enum Given<R> {
 /// A call with the same arguments came again.
 #[derive(Debug)]
 pub enum Attached<R> {
-    /// Its result is there; it was collected with this.
-    Result(ApprovalId, R),
+    /// Its result is there, of a call with these arguments; it was collected with this.
+    Result(ApprovalId, Arc<RawValue>, R),
     /// It goes on waiting.
     Waits(ApprovalId, watch::Receiver<Given<R>>),
 }
@@ -189,8 +189,8 @@ impl<R: Clone> Book<R> {
         let oldest = found.min_by_key(|(_, entry)| entry.approval.created)?;
         let id = oldest.0.clone();
         if let Some(result) = oldest.1.result.clone() {
-            self.entries.remove(&id);
-            return Some(Attached::Result(id, result));
+            let arguments = self.entries.remove(&id)?.arguments;
+            return Some(Attached::Result(id, arguments, result));
         }
         let entry = self.entries.get_mut(&id)?;
         entry.approval.caller = Caller::Waiting;

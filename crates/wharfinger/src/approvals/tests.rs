@@ -172,7 +172,7 @@ fn what_was_told_to_wait_runs_when_it_is_approved_and_its_result_is_collected_on
     assert_eq!(book.next_due(), Some(30 + COLLECT));
     assert!(book.expire(29 + COLLECT).is_empty());
     let attached = book.attach(&binding(), |_| true, 29 + COLLECT);
-    assert!(matches!(attached, Some(Attached::Result(_, "result"))));
+    assert!(matches!(attached, Some(Attached::Result(_, _, "result"))));
     assert!(book.attach(&binding(), |_| true, 40).is_none());
 }
 

@@ -333,6 +333,69 @@ async fn a_caller_that_hangs_up_leaves_an_approval_that_runs_nothing_by_itself()
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_comes_back_while_its_call_is_made_gets_the_result() {
+    let home = Home::new();
+    let gate = Yard::mode(&home, "wait-for", "gate");
+    let record = Yard::mode(&home, "record", "record");
+    let servers = json!({ "s": fake(&[&gate, &record], json!({})) });
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let arguments = json!({ "message": "hi" });
+    let told = calling(&session, ECHO, arguments.clone(), NO_PATIENCE);
+    told.await.unwrap().unwrap_err();
+    approve(&yard.wharf, &open(&yard.wharf, 1).await[0], Scope::Once).await;
+    poll_until("it to run", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].stage == Stage::Running
+    })
+    .await;
+    // It still takes longer than this one waits.
+    let still = calling(&session, ECHO, arguments.clone(), NO_PATIENCE);
+    let still = still.await.unwrap();
+    assert!(matches!(still, Err(Refusal::Waiting { .. })), "{still:?}");
+    let back = calling(&session, ECHO, arguments, None);
+    poll_until("it to wait again", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].caller == Caller::Waiting
+    })
+    .await;
+    std::fs::File::create(yard.home.file("gate")).unwrap();
+    assert_eq!(text(&back.await.unwrap().unwrap()), "hi");
+    assert!(yard.wharf.approvals().is_empty());
+    let lines = yard.home.lines("record");
+    let made = lines.iter().filter(|line| line.contains("tools/call"));
+    assert_eq!(made.count(), 1);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_taken_back_while_it_is_made_leaves_nothing_open() {
+    let home = Home::new();
+    let never = Yard::mode(&home, "wait-for", "never");
+    let servers = json!({ "s": fake(&[&never], json!({})) });
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    poll_until("it to run", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].stage == Stage::Running
+    })
+    .await;
+    waiting.abort();
+    waiting.await.ok();
+    assert!(yard.wharf.approvals().is_empty());
+    let home = yard.close().await;
+    let keys = wharfinger::agentfile::Keys::load_or_create(home.path()).unwrap();
+    let path = home.file("agents/bot.adf");
+    let file = wharfinger::agentfile::AgentFile::open(&path, &keys).unwrap();
+    let task = file.task(approval.id.as_str()).unwrap().unwrap();
+    assert_eq!(task.status, wharfinger::agentfile::TaskStatus::Cancelled);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a233_always_lifts_the_restriction_but_not_of_a_locked_tool() {
     let yard = bot(&[]).await;
     let session = session(&yard, "one");
