@@ -19,7 +19,7 @@ use crate::kept::{claim, keep_discovered, stored};
 use crate::keys::Keyed;
 use crate::launch;
 use crate::model::{
-    AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport,
+    AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport, hex,
 };
 use crate::policy;
 use crate::servers::{self, Asked, Note, Plans, Spec};
@@ -106,10 +106,7 @@ pub(crate) fn key(wharf: &Inner, entry: &ServerEntry, declared: &Declared) -> St
         "capabilities": declared.capabilities,
         "roots": declared.roots,
     });
-    let hash = Sha256::digest(all.to_string());
-    hash.iter().fold(String::with_capacity(64), |hex, byte| {
-        hex + &format!("{byte:02x}")
-    })
+    hex(&Sha256::digest(all.to_string()))
 }
 
 /// Reads what is kept of every configured server. Called once, when nothing else runs yet.

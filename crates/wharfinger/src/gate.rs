@@ -23,7 +23,7 @@ use crate::approvals::{
 };
 use crate::call::{CallNote, Refusal, Target, ToolCall};
 use crate::gated::is_restricted;
-use crate::model::canonical;
+use crate::model::{canonical, hex};
 use crate::record::Recording;
 use crate::servers::Asked;
 use crate::session::Session;
@@ -932,10 +932,7 @@ pub(crate) fn digest(arguments: &RawValue) -> String {
 }
 
 pub(crate) fn hash(text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
-    hash.iter().fold(String::with_capacity(64), |hex, byte| {
-        hex + &format!("{byte:02x}")
-    })
+    hex(&Sha256::digest(text))
 }
 
 /// The arguments of a call; an empty object where there are none.

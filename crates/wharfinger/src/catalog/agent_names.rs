@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 
 use super::names::fold;
-use crate::model::{ServerName, ToolName};
+use crate::model::{ServerName, ToolName, hex};
 
 /// Most characters of a name that every provider of models accepts.
 const LIMIT: usize = 64;
@@ -90,7 +90,7 @@ fn hashed(server: &ServerName, tool: &str, nth: u32) -> String {
     if nth > 0 {
         hash.update(nth.to_be_bytes());
     }
-    let hash = super::hash::hex(&hash.finalize()[..4]);
+    let hash = hex(&hash.finalize()[..4]);
     let base = plain(server, tool);
     let base = base
         .chars()
@@ -126,7 +126,7 @@ mod tests {
 
     /// A hash of server and tool, as other tools would compute it.
     fn suffix(server: &str, tool: &str) -> String {
-        crate::catalog::hash::hex(&Sha256::digest(format!("{server}\0{tool}"))[..4])
+        hex(&Sha256::digest(format!("{server}\0{tool}"))[..4])
     }
 
     #[test]

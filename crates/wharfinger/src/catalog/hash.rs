@@ -1,12 +1,11 @@
 //! A tool's definition as one text, whatever the order and spacing its server sends it in, and the hash of it (A148).
 
-use std::fmt::Write as _;
-
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::listing::Tool;
 use super::tree::{Node, SIZE, push_string};
+use crate::model::hex;
 
 /// What is stored as `mcp_tool_hash`: the stable JSON text of name, description and input schema. Other programs store
 /// the text itself, so we do too; only what is too large for a configuration file is stored as its hash.
@@ -66,13 +65,6 @@ fn hash_of(text: &str) -> String {
 fn loose(text: &str) -> Option<String> {
     let raw: &RawValue = serde_json::from_str(text).ok()?;
     Some(Node::of(raw).to_loose_json())
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-        text
-    })
 }
 
 #[cfg(test)]

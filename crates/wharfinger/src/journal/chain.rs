@@ -8,6 +8,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row as Found, params};
 use sha2::{Digest, Sha256};
 
+use crate::model::hex;
+
 /// A hash of the chain.
 pub(super) type Hash = [u8; 32];
 
@@ -120,17 +122,6 @@ impl<'a> Fields<'a> {
         text(buffer, self.text);
         Sha256::digest(&buffer).into()
     }
-}
-
-/// Bytes in hex.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
 }
 
 /// The two ends; `None` where somebody has taken them out.

@@ -8,11 +8,12 @@ use rusqlite::{Connection, OpenFlags, named_params};
 use tokio::sync::watch;
 
 use super::StoreError;
-use super::chain::{COLUMNS, Fields, Verified, Verifying, hex, number};
+use super::chain::{COLUMNS, Fields, Verified, Verifying, number};
 use super::prepare::Redact;
 use super::queue::Queue;
 use super::record::{Record, Row};
 use super::writer::Writer;
+use crate::model::hex;
 
 /// Rows that are looked through in one go.
 const PIECE: usize = 2000;

@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use wharfinger_wire::json::{Object, raw};
 
-use super::chain::{Fields, hex};
+use super::chain::Fields;
 use super::record::{Arguments, Record};
-use crate::model::canonical;
+use crate::model::{canonical, hex};
 
 /// Takes the secrets out of a text.
 pub type Redact = Arc<dyn for<'a> Fn(&'a str) -> Cow<'a, str> + Send + Sync>;

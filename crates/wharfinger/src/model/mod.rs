@@ -5,6 +5,7 @@ mod declaration;
 mod declared;
 mod entry;
 pub mod expand;
+mod hex;
 mod limits;
 mod names;
 mod pin;
@@ -19,6 +20,7 @@ pub use entry::{
     Again, BLOCKED, EffectivePolicy, Health, KnownName, OnClash, Profile, Restart, Scope,
     ServerEntry, Source, StartMode, StderrLevel, Transport, is_blocked,
 };
+pub use hex::hex;
 pub use limits::Limits;
 pub use names::{AgentName, NameError, ServerName, SessionId, ToolName, nearest};
 pub use pin::{Class, DiffLine, Difference, Pin, Suspicion, SuspicionKind};

@@ -1,10 +1,8 @@
 //! What a decision hangs on, as one short text: an approval holds only while it stays the same.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
 
-use crate::model::{Declaration, ToolStatus};
+use crate::model::{Declaration, ToolStatus, hex};
 
 /// The digest, in hex, of a tool's declaration, of whether its server is restricted, and of whatever else counts.
 pub fn policy_digest(
@@ -52,13 +50,6 @@ pub fn policy_digest(
         add(text);
     }
     hex(&hash.finalize())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-        text
-    })
 }
 
 #[cfg(test)]

@@ -263,7 +263,7 @@ fn a148_spacing_order_and_the_form_of_a_hash_are_no_change() {
     let before = trusted(&tool("a", r#","title":"x""#), |row| {
         let text = row.mcp_tool_hash.take().unwrap();
         let digest = <sha2::Sha256 as sha2::Digest>::digest(&text);
-        row.mcp_tool_hash = Some(format!("sha256:{}", crate::catalog::hash::hex(&digest)));
+        row.mcp_tool_hash = Some(format!("sha256:{}", crate::model::hex(&digest)));
     });
     let text = r#"{ "title":"x", "inputSchema":{"type":"object"}, "name":"a" }"#;
     let spaced = Tool {
