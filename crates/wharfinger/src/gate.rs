@@ -231,17 +231,29 @@ pub(crate) struct Asking {
     pub(crate) arguments: Arc<RawValue>,
 }
 
-/// Gives up a call that waits, unless it is settled.
-struct Leaving<'a> {
-    wharf: &'a Wharf,
-    id: &'a ApprovalId,
+/// A call that waits. Dropped before it is settled, it has given up.
+struct Waiting {
+    wharf: Wharf,
+    id: ApprovalId,
+    given: watch::Receiver<Given<Outcome>>,
     settled: bool,
 }
 
-impl Drop for Leaving<'_> {
+impl Waiting {
+    fn new(wharf: &Wharf, id: ApprovalId, given: watch::Receiver<Given<Outcome>>) -> Self {
+        Self {
+            wharf: wharf.clone(),
+            id,
+            given,
+            settled: false,
+        }
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
         if !self.settled {
-            self.wharf.0.gate.with(|desk| desk.book.leave(self.id));
+            self.wharf.0.gate.with(|desk| desk.book.leave(&self.id));
         }
     }
 }
@@ -275,28 +287,33 @@ impl Session {
                 consent: Some(round),
             }));
         }
-        if gate.with(|desk| desk.grants.cover(&asking.binding)) {
+        // What protects the agent itself is asked each time.
+        let granted = || gate.with(|desk| desk.grants.cover(&asking.binding));
+        if asking.reason == Reason::Restricted && granted() {
             return Ok(Passage::Open(Admitted::freely(None)));
         }
         let is_open = |serial| self.wharf.has_session(serial);
         let attached = gate.with(|desk| desk.book.attach(&asking.binding, is_open, now()));
-        let (id, given) = match attached {
+        let mut waiting = match attached {
             Some(Attached::Result(id, arguments, outcome)) => {
                 let consent = Consent::new(asking, Some(arguments));
                 return Ok(Passage::Collected(id, Some(consent), outcome));
             }
-            Some(Attached::Waits(id, given)) => (id, given),
+            Some(Attached::Waits(id, given)) => Waiting::new(&self.wharf, id, given),
             None => self.ask(&asking).await?,
         };
-        if is_async {
-            gate.with(|desk| desk.book.tell(&id));
+        let id = waiting.id.clone();
+        // One that was decided in this moment is not told to wait.
+        if is_async && gate.with(|desk| desk.book.tell(&id)) == Told::Waits {
+            waiting.settled = true;
+            crate::waiting::told(&self.wharf, &self.state.own, &id).await;
             let text = json!({
                 "task_id": id, "status": "pending_approval", "tool": asking.binding.exposed,
             });
             let told = Ok(Arc::from(said(&text.to_string())));
             return Ok(Passage::Collected(id, None, told));
         }
-        let (bound, arguments) = match self.wait(&id, given, &asking, call, notes).await? {
+        let (bound, arguments) = match self.wait(waiting, &asking, call, notes).await? {
             Waited::Begun(bound, arguments) => (bound, arguments),
             Waited::Made(arguments, outcome) => {
                 let consent = Consent::new(asking, arguments);
@@ -317,101 +334,92 @@ impl Session {
         }
     }
 
-    /// Writes down that a call waits, and tells everybody.
-    async fn ask(
-        &self,
-        asking: &Asking,
-    ) -> Result<(ApprovalId, watch::Receiver<Given<Outcome>>), Refusal> {
-        let agent = &self.state.own;
-        let wharf = &self.wharf;
-        let expires = now().saturating_add(wharf.approval_life());
-        let file = agent.file().map_err(Refusal::Unavailable)?;
-        let id = ApprovalId::new(&crate::agentfile::task_id());
-        let shown = wharf.redactor().json(&asking.arguments);
-        let shown = shown.map_or_else(|| asking.arguments.clone(), Arc::from);
+    /// Writes down that a call waits, and tells everybody. That is done to its end, also for a caller that is gone
+    /// meanwhile.
+    async fn ask(&self, asking: &Asking) -> Result<Waiting, Refusal> {
+        let (agent, wharf) = (self.state.own.clone(), self.wharf.clone());
+        let redactor = wharf.redactor();
+        let shown = redactor.json(&asking.arguments);
+        let said = asking.said.as_deref();
         let new = NewApproval {
-            id: id.clone(),
+            id: ApprovalId::new(&crate::agentfile::task_id()),
             binding: asking.binding.clone(),
             reason: asking.reason,
             arguments: asking.arguments.clone(),
-            shown,
+            shown: shown.map_or_else(|| asking.arguments.clone(), Arc::from),
             why: asking.why.clone(),
-            said: asking.said.clone(),
-            expires,
+            said: said.map(|said| redactor.text(said).into_owned()),
+            expires: now().saturating_add(wharf.approval_life()),
         };
-        let created = now();
-        // First what outlives us: a crash in between asks again, and loses nothing.
-        crate::waiting::write(&file, &new, created)
-            .await
-            .map_err(|error| Refusal::Unavailable(error.to_string()))?;
-        let added = wharf.0.gate.with(|desk| desk.book.add(new, created));
-        let Some(given) = added else {
-            crate::waiting::end(
-                wharf,
-                agent,
-                &id,
-                crate::waiting::End::Cancelled("too many"),
-            )
-            .await;
-            return Err(Refusal::Denied(format!(
-                "{MOST} calls of this agent wait for their approval already; wait until some are answered"
-            )));
-        };
-        wharf.asked(&id).await;
-        wharf.ask_approver(&id);
-        Ok((id, given))
+        let asked = self.wharf.0.context.tasks.spawn(async move {
+            let file = agent.file().map_err(Refusal::Unavailable)?;
+            let (id, created) = (new.id.clone(), now());
+            // First what outlives us: a crash in between asks again, and loses nothing.
+            crate::waiting::write(&file, &new, created)
+                .await
+                .map_err(|error| Refusal::Unavailable(error.to_string()))?;
+            let added = wharf.0.gate.with(|desk| desk.book.add(new, created));
+            let Some(given) = added else {
+                let end = crate::waiting::End::Cancelled("too many");
+                crate::waiting::end(&wharf, &agent, &id, end).await;
+                return Err(Refusal::Unavailable(format!(
+                    "{MOST} calls of this agent wait for their approval already; wait until some are answered"
+                )));
+            };
+            let waiting = Waiting::new(&wharf, id, given);
+            wharf.asked(&waiting.id).await;
+            wharf.ask_approver(&waiting.id);
+            Ok(waiting)
+        });
+        asked.await.unwrap_or_else(|_| Err(crate::call::stopped()))
     }
 
     /// Waits for a person.
     async fn wait(
         &self,
-        id: &ApprovalId,
-        mut given: watch::Receiver<Given<Outcome>>,
+        mut waiting: Waiting,
         asking: &Asking,
         call: ToolCall<'_>,
         notes: &mut (impl FnMut(CallNote) + Send),
     ) -> Result<Waited, Refusal> {
         let gate = &self.wharf.0.gate;
-        let mut leaving = Leaving {
-            wharf: &self.wharf,
-            id,
-            settled: false,
-        };
+        let id = &waiting.id.clone();
         let over = call.patience.map(|patience| Instant::now() + patience);
         let mut tick = Instant::now();
         let mut ticks = 0;
         let (mut elicited, _taken_back) = self.elicit(id, asking, notes);
         loop {
-            let heard = given.borrow_and_update().clone();
+            let heard = waiting.given.borrow_and_update().clone();
             match heard {
                 Given::Nothing => {}
                 Given::Approved => {
                     if let Some((bound, arguments)) = gate.with(|desk| desk.book.begin(id)) {
-                        leaving.settled = true;
+                        waiting.settled = true;
                         return Ok(Waited::Begun(bound, arguments));
                     }
                     // It is being made, as its caller was told; its result comes.
                 }
                 Given::Denied(feedback) => {
-                    leaving.settled = true;
+                    waiting.settled = true;
+                    gate.with(|desk| desk.book.close(id));
                     return Err(denied(&asking.binding, feedback.as_deref()));
                 }
                 Given::Expired => {
-                    leaving.settled = true;
+                    waiting.settled = true;
                     return Err(Refusal::Denied(format!(
                         "nobody answered the approval {id} of `{}` in time; nothing was done",
                         asking.binding.exposed
                     )));
                 }
                 Given::Cancelled(why) => {
-                    leaving.settled = true;
+                    waiting.settled = true;
                     return Err(Refusal::Denied(format!(
                         "the approval {id} of `{}` was taken back: {why}; nothing was done",
                         asking.binding.exposed
                     )));
                 }
                 Given::Done(outcome) => {
-                    leaving.settled = true;
+                    waiting.settled = true;
                     let arguments = gate.with(|desk| {
                         let arguments = desk.book.arguments(id);
                         desk.book.close(id);
@@ -422,10 +430,10 @@ impl Session {
             }
             tokio::select! {
                 biased;
-                changed = given.changed() => {
-                    let open = matches!(*given.borrow(), Given::Nothing | Given::Approved);
+                changed = waiting.given.changed() => {
+                    let open = matches!(*waiting.given.borrow(), Given::Nothing | Given::Approved);
                     if changed.is_err() && open {
-                        leaving.settled = true;
+                        waiting.settled = true;
                         return Err(Refusal::Denied(format!("the approval {id} is gone")));
                     }
                 }
@@ -433,12 +441,16 @@ impl Session {
                     elicited = None;
                     if let Some(decision) = answer {
                         // Another door may have been faster.
-                        drop(self.wharf.decide(id, decision, Decider::Client).await);
+                        let (wharf, id) = (self.wharf.clone(), id.clone());
+                        self.wharf.0.context.tasks.spawn(async move {
+                            drop(wharf.decide(&id, decision, Decider::Client).await);
+                        });
                     }
                 }
                 () = until(over) => {
                     if gate.with(|desk| desk.book.tell(id)) == Told::Waits {
-                        leaving.settled = true;
+                        waiting.settled = true;
+                        crate::waiting::told(&self.wharf, &self.state.own, id).await;
                         return Err(Refusal::Waiting {
                             approval: id.clone(),
                             text: waiting_text(id, &asking.binding),
@@ -586,12 +598,19 @@ impl Session {
         let Some((bound, arguments)) = gate.with(|desk| desk.book.begin(&id)) else {
             return;
         };
-        let outcome = self.make_allowed(&id, &bound, &arguments).await;
+        let stopping = self.state.stopping();
+        let making = self.make_allowed(&id, &bound, &arguments);
+        let outcome = stopping.run_until_cancelled(making).await;
+        let outcome = outcome.unwrap_or_else(|| Err(crate::call::stopped()));
         self.wharf
             .allowed_is_over(&self.state.own, &id, &outcome)
             .await;
         let outcome = outcome.map(Arc::<RawValue>::from);
         gate.with(|desk| desk.book.finish(&id, outcome, now()));
+        if self.is_over() {
+            // It ended meanwhile, when its servers were busy.
+            self.wharf.release_instances(&self.state).await;
+        }
     }
 
     async fn make_allowed(
@@ -640,6 +659,22 @@ impl Session {
 }
 
 impl Desk {
+    /// Nothing that was allowed in a conversation is good after it.
+    pub(crate) fn end_session(&mut self, serial: u64) {
+        self.grants.end_session(serial);
+        self.rounds
+            .retain(|round| round.call.binding.serial != serial);
+    }
+
+    /// Takes back what waits of an agent, and everything that it was allowed.
+    pub(crate) fn withdraw(&mut self, agent: &str, why: &str) -> Vec<crate::approvals::Ended> {
+        self.grants.forget(agent);
+        self.rounds
+            .retain(|round| round.call.binding.agent.as_str() != agent);
+        self.book
+            .cancel(|approval| approval.binding.agent.as_str() == agent, why)
+    }
+
     /// What was allowed, if a call is the next round of that; good for one.
     fn take_round(&mut self, binding: &Binding, params: &RawValue) -> Option<Consent> {
         if self.rounds.is_empty() || !params.get().contains("\"inputResponses\"") {
@@ -676,9 +711,21 @@ pub enum DecisionError {
     /// The new arguments can't be used.
     #[error("the arguments can't be used: {0}")]
     Arguments(String),
-    /// A locked tool stays as it is, and so does what protects the agent itself (A233).
-    #[error("`{0}` can't be approved for always: {1}; approve it once")]
-    Always(String, &'static str),
+    /// A yes for more than this call is not to be had: of a locked tool (A233), for what protects the agent itself.
+    #[error("`{tool}` can't be approved for {}: {why}; approve it once", match .scope {
+        Scope::Once => "this call",
+        Scope::Session => "its session",
+        Scope::Arguments => "these arguments",
+        Scope::Always => "always",
+    })]
+    Scope {
+        /// As the agent calls it.
+        tool: String,
+        /// What was wanted.
+        scope: Scope,
+        /// Why not.
+        why: &'static str,
+    },
     /// The agent's file could not be changed.
     #[error("{0}")]
     File(String),
@@ -712,6 +759,7 @@ impl Wharf {
             if let Some(arguments) = arguments {
                 checked_arguments(arguments).map_err(DecisionError::Arguments)?;
             }
+            self.check_scope(&known, *scope)?;
             if *scope == Scope::Always {
                 self.allow_always(&agent, &known).await?;
             }
@@ -720,17 +768,19 @@ impl Wharf {
             Decision::Deny { reason } => reason.clone(),
             Decision::Approve { .. } => None,
         };
-        let edited = matches!(
-            &decision,
-            Decision::Approve {
-                arguments: Some(_),
-                ..
-            }
-        );
+        let edited = match &decision {
+            Decision::Approve { arguments, .. } => arguments.clone(),
+            Decision::Deny { .. } => None,
+        };
         let decided = self.0.gate.with(|desk| {
             let decided = desk.book.decide(id, decision, now())?;
             if let Some(scope) = decided.scope {
-                desk.grants.add(decided.approval.binding.clone(), scope);
+                let mut granted = decided.approval.binding.clone();
+                // What is granted is what was allowed, not what was asked.
+                if let Some(edited) = &edited {
+                    granted.arguments = digest(edited);
+                }
+                desk.grants.add(granted, scope);
             }
             Ok::<_, crate::approvals::DecideError>(decided)
         })?;
@@ -742,7 +792,7 @@ impl Wharf {
             &decided.approval,
             decided.scope,
             feedback.as_deref(),
-            edited,
+            edited.is_some(),
             by,
         )
         .await;
@@ -764,40 +814,74 @@ impl Wharf {
         known: &Approval,
     ) -> Result<(), DecisionError> {
         let exposed = &known.binding.exposed;
-        let no = |why| DecisionError::Always(exposed.clone(), why);
-        if known.reason == Reason::Protection {
-            return Err(no("it protects the agent's own settings"));
-        }
+        // Nobody else decides meanwhile.
+        self.0.gate.with(|desk| desk.book.claim(&known.id, now()))?;
+        let before = self.policy_of(known);
         let changed = self
             .declare(agent, exposed, |declaration| {
                 if declaration.locked {
                     return Err("its declaration is locked");
+                }
+                if declaration.is_pending() {
+                    return Err("it is not what was reviewed");
                 }
                 declaration.enabled = true;
                 declaration.restricted = false;
                 Ok(())
             })
             .await;
+        let after = self.policy_of(known);
+        self.0.gate.with(|desk| {
+            desk.book.let_go(&known.id);
+            // What was decided about is what it was but for this.
+            if let (Ok(()), Some(before), Some(after)) = (&changed, before, after) {
+                let agent = known.binding.agent.as_str();
+                desk.book.rebind(agent, exposed, &before, &after);
+            }
+        });
         changed.map_err(|error| match error {
-            crate::agents::DeclareError::Refused(why) => no(why),
+            crate::agents::DeclareError::Refused(why) => DecisionError::Scope {
+                tool: exposed.clone(),
+                scope: Scope::Always,
+                why,
+            },
             error => DecisionError::File(error.to_string()),
-        })?;
-        // What was decided about is what it was but for this.
-        let rights = agent.rights();
+        })
+    }
+
+    /// What a decision about a call hangs on at this moment.
+    fn policy_of(&self, known: &Approval) -> Option<String> {
+        let exposed = known.binding.exposed.as_str();
         let session = self.session_for(&known.binding);
         let config = session.config();
-        if let Ok(found) = session.find(&config, Target::Exposed(exposed), false) {
-            let policy = crate::policy::policy_digest(
-                rights.declaration(exposed),
-                is_restricted(&rights, &known.binding.server),
-                &[&session.what_runs(&found)],
-            );
-            self.0.gate.with(|desk| {
-                desk.book
-                    .rebind(known.binding.agent.as_str(), exposed, &policy);
-            });
+        let found = session
+            .find(&config, Target::Exposed(exposed), false)
+            .ok()?;
+        let rights = session.state.own.rights();
+        Some(crate::policy::policy_digest(
+            rights.declaration(exposed),
+            is_restricted(&rights, &known.binding.server),
+            &[&session.what_runs(&found)],
+        ))
+    }
+
+    /// Some yeses are good for one call only.
+    fn check_scope(&self, known: &Approval, scope: Scope) -> Result<(), DecisionError> {
+        let refused = |why| {
+            Err(DecisionError::Scope {
+                tool: known.binding.exposed.clone(),
+                scope,
+                why,
+            })
+        };
+        match (scope, known.reason) {
+            (Scope::Once, _) => Ok(()),
+            (_, Reason::Protection) => refused("it protects the agent's own settings"),
+            (Scope::Session, _) if self.session_for(&known.binding).is_lasting() => {
+                refused("its client has no session of its own")
+            }
+            (Scope::Session | Scope::Arguments | Scope::Always, Reason::Restricted) => Ok(()),
         }
-        Ok(())
     }
 
     fn ask_approver(&self, id: &ApprovalId) {
@@ -980,12 +1064,20 @@ pub(crate) async fn recall(wharf: &Wharf) {
         .await;
         match left {
             Ok(left) => {
-                for (mut new, created) in left.waiting {
+                for crate::waiting::Waits {
+                    mut new,
+                    created,
+                    caller,
+                } in left.waiting
+                {
                     let shown = wharf.redactor().json(&new.shown);
                     if let Some(shown) = shown {
                         new.shown = Arc::from(shown);
                     }
-                    wharf.0.gate.with(|desk| desk.book.restore(new, created));
+                    wharf
+                        .0
+                        .gate
+                        .with(|desk| desk.book.restore(new, created, caller));
                 }
                 for task in left.settled {
                     wharf.settled(&agent.name, &task).await;

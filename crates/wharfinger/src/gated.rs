@@ -12,7 +12,7 @@ use crate::catalog::{self, Catalog, Offer, Tool};
 use crate::discover::{Found as Discovered, key};
 use crate::gate::{Admitted, Asking, Passage, arguments, with_arguments};
 use crate::manage;
-use crate::model::{Declaration, OnClash, ServerName, ToolName};
+use crate::model::{Declaration, Declared, OnClash, ServerName, ToolName};
 use crate::policy::{self, Caller, Rights as Known, Verdict, Why};
 use crate::record::Recording;
 use crate::rights::Rights;
@@ -94,13 +94,16 @@ impl Session {
         }
         let rights = self.state.own.rights();
         let known = Self::known_of(&rights, found);
-        let reason = match policy::verdict(&known, Caller::Model) {
+        let restricted = match policy::verdict(&known, Caller::Model) {
             Verdict::Refuse(_) => return Err(Refusal::Unavailable(self.why_not(&found.exposed))),
             Verdict::Ask(_) => Some((Reason::Restricted, self.why(&known, found))),
-            Verdict::Run => self
-                .protected(found, &stripped.arguments)
-                .map(|why| (Reason::Protection, why)),
+            Verdict::Run => None,
         };
+        // What protects the agent itself weighs more, whatever the tool is.
+        let protected = self.protected(found, &stripped.arguments);
+        let reason = protected
+            .map(|why| (Reason::Protection, why))
+            .or(restricted);
         let params = (stripped.arguments.get() != before.get())
             .then(|| with_arguments(call.params, &stripped.arguments));
         let Some((reason, why)) = reason else {
@@ -189,9 +192,10 @@ impl Session {
             declaration: rights.declaration(exposed).cloned(),
             server_restricted: is_restricted(rights, &server),
             pinned: found.entry.is_none()
-                || rights
-                    .pin(exposed)
-                    .is_some_and(crate::model::Pin::is_reviewed),
+                || rights.pin(exposed).is_some_and(|pin| {
+                    let same = pin.server == server && pin.tool.as_str() == found.tool;
+                    same && pin.is_reviewed()
+                }),
         }
     }
 
@@ -226,7 +230,7 @@ impl Session {
     /// What runs when a tool is called, as one short text.
     pub(crate) fn what_runs(&self, found: &Found<'_>) -> String {
         match found.entry {
-            Some(entry) => key(&self.wharf.0, entry, &self.state.declared),
+            Some(entry) => key(&self.wharf.0, entry, &Declared::default()),
             None => "wharfinger".into(),
         }
     }

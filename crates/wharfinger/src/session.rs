@@ -418,6 +418,10 @@ impl Session {
                 sessions.remove(&self.state.id);
             }
         }
+        self.wharf
+            .0
+            .gate
+            .with(|desk| desk.end_session(self.state.serial));
         self.wharf.forget_tasks(&self.state);
         self.unsubscribe_all().await;
         // What was stopped is gone in a moment, and keeps its servers busy until then.

@@ -130,11 +130,7 @@ impl Wharf {
     /// Takes back everything of an agent that waits (A230).
     pub(crate) async fn withdraw(&self, agent: &AgentName, why: &str) {
         let own = self.own_agent(agent);
-        let ended = self.0.gate.with(|desk| {
-            desk.grants.forget(agent.as_str());
-            desk.book
-                .cancel(|approval| approval.binding.agent == *agent, why)
-        });
+        let ended = self.0.gate.with(|desk| desk.withdraw(agent.as_str(), why));
         for ended in ended {
             let end = waiting::End::Denied(why);
             waiting::end(self, &own, &ended.approval.id, end).await;

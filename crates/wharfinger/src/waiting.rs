@@ -7,12 +7,15 @@ use serde_json::{Value, json};
 
 use crate::agentfile::{AgentFile, Error, Task, TaskChange, TaskStatus};
 use crate::agents::Agent;
-use crate::approvals::{ApprovalId, Binding, NewApproval, Reason};
+use crate::approvals::{ApprovalId, Binding, Caller, NewApproval, Reason};
 use crate::model::{AgentName, ServerName, SessionId};
 use crate::wharf::Wharf;
 
 /// Our part of a row's `approval_meta`.
 const OURS: &str = "wharfinger";
+
+/// In there: its caller was told that it waits.
+const TOLD: &str = "told";
 
 /// How a call that was asked about ended.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +71,33 @@ pub(crate) async fn write(
     on(file, move |file| file.add_task(&task)).await
 }
 
+/// Its caller was told that it waits, so it runs when it is allowed, whoever is there then.
+pub(crate) async fn told(wharf: &Wharf, agent: &Agent, id: &ApprovalId) {
+    let Ok(file) = agent.file() else { return };
+    let own = id.as_str().to_owned();
+    let done = on(&file, move |file| {
+        let Some(task) = file.task(&own)? else {
+            return Ok(false);
+        };
+        let meta = task.approval_meta.as_deref();
+        let mut meta: Value = meta
+            .and_then(|meta| serde_json::from_str(meta).ok())
+            .unwrap_or_default();
+        meta[OURS][TOLD] = true.into();
+        let change = TaskChange {
+            approval_meta: Some(meta.to_string()),
+            ..TaskChange::default()
+        };
+        let waits = TaskStatus::PendingApproval;
+        file.move_task(&own, &[waits], waits, &change)
+    })
+    .await;
+    if let Err(error) = done {
+        let error = wharf.redactor().text(&error.to_string()).into_owned();
+        tracing::warn!(agent = %agent.name, "that {id} waits could not be kept: {error}");
+    }
+}
+
 /// An allowed call begins. From here on a crash leaves its outcome unknown.
 pub(crate) async fn runs(wharf: &Wharf, agent: &Agent, id: &ApprovalId) -> Result<(), String> {
     let file = agent.file()?;
@@ -116,11 +146,20 @@ pub(crate) async fn end(wharf: &Wharf, agent: &Agent, id: &ApprovalId, end: End<
     }
 }
 
+/// A call that still waits.
+#[derive(Debug)]
+pub(crate) struct Waits {
+    pub(crate) new: NewApproval,
+    pub(crate) created: u64,
+    /// Nothing runs for one that was not told so before the program ended.
+    pub(crate) caller: Caller,
+}
+
 /// What an earlier run left.
 #[derive(Debug, Default)]
 pub(crate) struct Left {
     /// Calls that still wait, and since when.
-    pub(crate) waiting: Vec<(NewApproval, u64)>,
+    pub(crate) waiting: Vec<Waits>,
     /// Calls that were being made, of which nobody knows what came, and calls that nobody answered in time.
     pub(crate) settled: Vec<Task>,
 }
@@ -133,12 +172,26 @@ pub(crate) fn recall(agent: &AgentName, file: &AgentFile, at: u64) -> Result<Lef
     let tasks = file.tasks(&[TaskStatus::PendingApproval])?;
     let waiting = tasks.iter().filter_map(|task| {
         let created = u64::try_from(task.created_at).unwrap_or(0);
-        waits(task).map(|new| (new, created))
+        waits(task).map(|new| Waits {
+            caller: if was_told(task) {
+                Caller::Told
+            } else {
+                Caller::Gone
+            },
+            new,
+            created,
+        })
     });
     Ok(Left {
         waiting: waiting.collect(),
         settled,
     })
+}
+
+fn was_told(task: &Task) -> bool {
+    let meta = task.approval_meta.as_deref();
+    let meta: Option<Value> = meta.and_then(|meta| serde_json::from_str(meta).ok());
+    meta.is_some_and(|meta| meta[OURS][TOLD] == true)
 }
 
 /// A row of ours; `None` for one that lacks what it takes.

@@ -243,7 +243,7 @@ impl From<DecisionError> for ApiError {
             DecisionError::Book(DecideError::Unknown(_)) => {
                 Self::unknown(error.to_string()).with_hint("`wharf approvals` lists what waits")
             }
-            DecisionError::Book(DecideError::Decided(_)) | DecisionError::Always(..) => {
+            DecisionError::Book(DecideError::Decided(_)) | DecisionError::Scope { .. } => {
                 Self::conflict(error.to_string())
             }
             DecisionError::Arguments(why) => Self::invalid("the call can't be approved")

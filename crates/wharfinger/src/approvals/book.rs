@@ -104,6 +104,8 @@ struct Entry<R> {
     arguments: Arc<RawValue>,
     given: watch::Sender<Given<R>>,
     result: Option<R>,
+    /// Somebody decides about it at this moment.
+    claimed: bool,
     /// What was decided is thrown away then.
     until: u64,
 }
@@ -134,9 +136,9 @@ impl<R: Clone> Book<R> {
         Some(self.insert(new, now, Caller::Waiting))
     }
 
-    /// One that waited in an earlier run: it was told so.
-    pub fn restore(&mut self, new: NewApproval, created: u64) {
-        drop(self.insert(new, created, Caller::Told));
+    /// One that waited in an earlier run, and whether its caller was told so.
+    pub fn restore(&mut self, new: NewApproval, created: u64, caller: Caller) {
+        drop(self.insert(new, created, caller));
     }
 
     fn insert(
@@ -163,6 +165,7 @@ impl<R: Clone> Book<R> {
             arguments: new.arguments,
             given,
             result: None,
+            claimed: false,
             until: new.expires,
         };
         self.entries.insert(new.id, entry);
@@ -231,7 +234,7 @@ impl<R: Clone> Book<R> {
     ) -> Result<Decided, DecideError> {
         let unknown = || DecideError::Unknown(id.clone());
         let entry = self.entries.get_mut(id).ok_or_else(unknown)?;
-        if entry.approval.stage != Stage::PendingApproval {
+        if entry.approval.stage != Stage::PendingApproval || entry.claimed {
             return Err(DecideError::Decided(id.clone()));
         }
         if entry.until <= now {
@@ -252,10 +255,17 @@ impl<R: Clone> Book<R> {
                 })
             }
             Decision::Deny { reason } => {
-                let entry = self.entries.remove(id).ok_or_else(unknown)?;
                 entry.given.send_replace(Given::Denied(reason));
+                let approval = entry.approval.clone();
+                if approval.caller == Caller::Told {
+                    // It comes again to hear of it (A228).
+                    entry.approval.stage = Stage::Completed;
+                    entry.until = now.saturating_add(COLLECT);
+                } else {
+                    self.entries.remove(id);
+                }
                 Ok(Decided {
-                    approval: entry.approval,
+                    approval,
                     scope: None,
                     runs_now: false,
                 })
@@ -265,12 +275,35 @@ impl<R: Clone> Book<R> {
 
     /// What a decision hangs on was changed by the decision itself: open approvals of that tool go on with what it is
     /// now.
-    pub fn rebind(&mut self, agent: &str, exposed: &str, policy: &str) {
+    pub fn rebind(&mut self, agent: &str, exposed: &str, before: &str, policy: &str) {
         for entry in self.entries.values_mut() {
             let bound = &mut entry.approval.binding;
-            if bound.agent.as_str() == agent && bound.exposed == exposed {
+            let same = bound.agent.as_str() == agent && bound.exposed == exposed;
+            if same && bound.policy == before {
                 policy.clone_into(&mut bound.policy);
             }
+        }
+    }
+
+    /// Somebody is about to decide: until then nobody else does, and it does not expire. [`Book::let_go`] takes that
+    /// back.
+    pub fn claim(&mut self, id: &ApprovalId, now: u64) -> Result<(), DecideError> {
+        let unknown = || DecideError::Unknown(id.clone());
+        let entry = self.entries.get_mut(id).ok_or_else(unknown)?;
+        if entry.approval.stage != Stage::PendingApproval || entry.claimed {
+            return Err(DecideError::Decided(id.clone()));
+        }
+        if entry.until <= now {
+            return Err(unknown());
+        }
+        entry.claimed = true;
+        Ok(())
+    }
+
+    /// It may be decided about again.
+    pub fn let_go(&mut self, id: &ApprovalId) {
+        if let Some(entry) = self.entries.get_mut(id) {
+            entry.claimed = false;
         }
     }
 
@@ -313,7 +346,8 @@ impl<R: Clone> Book<R> {
 
     /// What was not answered in time, and what was not collected, goes. Results go silently: their calls have ended.
     pub fn expire(&mut self, now: u64) -> Vec<Ended> {
-        let mut ended = self.end(|entry| entry.until <= now, || Given::Expired);
+        let over = |entry: &Entry<R>| entry.until <= now && !entry.claimed;
+        let mut ended = self.end(over, || Given::Expired);
         ended.retain(|ended| ended.approval.stage != Stage::Completed);
         ended
     }

@@ -324,7 +324,7 @@ fn a231_one_of_an_earlier_run_waits_on_and_is_gone_on_with() {
     let mut book = book();
     let mut bound = binding();
     bound.serial = 0;
-    book.restore(new("1", bound), 10);
+    book.restore(new("1", bound), 10, Caller::Told);
     assert_eq!(book.list()[0].caller, Caller::Told);
     let attached = book.attach(&binding(), |serial| serial != 0, 20);
     assert!(matches!(attached, Some(Attached::Waits(..))));
@@ -376,7 +376,8 @@ fn a_policy_that_the_decision_itself_changed_is_no_mismatch() {
     let mut another = binding();
     another.agent = AgentName::new("b").unwrap();
     drop(book.add(new("3", another), 10));
-    book.rebind("a", "mcp_server_echo", "looser");
+    book.rebind("a", "mcp_server_echo", "policy", "looser");
+    book.rebind("a", "other", "something else", "looser");
     let policies: Vec<_> = book
         .list()
         .into_iter()
@@ -403,4 +404,44 @@ fn a224_reasons_have_the_words_of_the_agents_file() {
         assert_eq!(Reason::parse(word), Some(reason));
     }
     assert_eq!(Reason::parse("other"), None);
+}
+
+#[test]
+fn a228_a_caller_that_was_told_to_wait_comes_again_to_hear_the_no() {
+    let mut book = book();
+    drop(book.add(new("1", binding()), 10));
+    book.tell(&id("1"));
+    let reason = Some("no".to_owned());
+    book.decide(&id("1"), Decision::Deny { reason }, 20)
+        .unwrap();
+    let Some(Attached::Waits(again, given)) = book.attach(&binding(), |_| true, 30) else {
+        panic!("it was denied");
+    };
+    assert!(matches!(&*given.borrow(), Given::Denied(Some(text)) if text == "no"));
+    assert_eq!(
+        book.decide(&again, yes(), 30).unwrap_err(),
+        DecideError::Decided(again.clone())
+    );
+    assert!(book.begin(&again).is_none());
+    book.leave(&again);
+    assert!(book.expire(20 + COLLECT).is_empty(), "it has ended before");
+    assert!(book.list().is_empty());
+}
+
+#[test]
+fn whoever_is_about_to_decide_is_alone() {
+    let mut book = book();
+    drop(book.add(new("1", binding()), 10));
+    book.claim(&id("1"), 20).unwrap();
+    let decided = DecideError::Decided(id("1"));
+    assert_eq!(book.claim(&id("1"), 20), Err(decided.clone()));
+    assert_eq!(book.decide(&id("1"), yes(), 20).unwrap_err(), decided);
+    assert!(book.expire(5000).is_empty(), "not meanwhile");
+    book.let_go(&id("1"));
+    assert_eq!(
+        book.claim(&id("1"), 1000),
+        Err(DecideError::Unknown(id("1")))
+    );
+    book.decide(&id("1"), yes(), 20).unwrap();
+    assert_eq!(book.claim(&id("1"), 20), Err(decided));
 }

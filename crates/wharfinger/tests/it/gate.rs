@@ -412,7 +412,7 @@ async fn a233_always_lifts_the_restriction_but_not_of_a_locked_tool() {
         .decide(&approval.id, always(), Decider::Owner)
         .await;
     assert!(
-        matches!(refused, Err(DecisionError::Always(..))),
+        matches!(refused, Err(DecisionError::Scope { .. })),
         "{refused:?}"
     );
     yard.wharf.lock_tool("bot", ECHO, false).await.unwrap();
@@ -794,6 +794,8 @@ async fn whoever_sits_at_the_client_approves_only_where_the_owner_allows_it() {
         .decide(&waits.id, no, Decider::Owner)
         .await
         .unwrap();
+    let (reply, _) = ask("").await.unwrap();
+    assert!(matches!(reply, Err(Refusal::Denied(_))), "{reply:?}");
     let settings = wharfinger::AgentSettings {
         ask_client: Some(true),
         ..wharfinger::AgentSettings::default()
@@ -1062,5 +1064,187 @@ async fn a191_an_owner_sees_state_tools_and_log_of_an_agents_server() {
     assert!(details.pid.is_some());
     let log = yard.wharf.log_of("s", 100);
     assert!(log.iter().any(|entry| entry.text == "a word"));
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_comes_again_while_it_is_made_waits_for_its_result() {
+    let home = Home::new();
+    let (go, record) = (
+        Yard::mode(&home, "wait-for", "go"),
+        Yard::mode(&home, "record", "record"),
+    );
+    let servers = json!({ "s": fake(&[&go, &record], json!({})) });
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let same = || calling(&session, ECHO, json!({ "message": "hi" }), NO_PATIENCE);
+    same().await.unwrap().unwrap_err();
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    poll_until("it to be made", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].stage == Stage::Running
+    })
+    .await;
+    for _ in 0..3 {
+        let refusal = same().await.unwrap().unwrap_err();
+        assert!(matches!(refusal, Refusal::Waiting { .. }), "{refusal:?}");
+    }
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    std::fs::File::create(yard.home.file("go")).unwrap();
+    assert_eq!(text(&waiting.await.unwrap().unwrap()), "hi");
+    assert!(yard.wharf.approvals().is_empty());
+    let lines = yard.home.lines("record");
+    let made = lines.iter().filter(|line| line.contains("tools/call"));
+    assert_eq!(made.count(), 1);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a228_a_caller_that_was_told_hears_the_no_when_it_comes_again() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let same = || calling(&session, ECHO, json!({ "message": "hi" }), NO_PATIENCE);
+    same().await.unwrap().unwrap_err();
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    let no = Decision::Deny {
+        reason: Some("not on a Friday".into()),
+    };
+    yard.wharf
+        .decide(&approval.id, no, Decider::Owner)
+        .await
+        .unwrap();
+    let refusal = same().await.unwrap().unwrap_err();
+    assert!(matches!(refusal, Refusal::Denied(_)), "{refusal:?}");
+    assert!(refusal.to_string().contains("not on a Friday"), "{refusal}");
+    assert!(yard.wharf.approvals().is_empty());
+    let asked = same().await.unwrap().unwrap_err();
+    assert!(matches!(asked, Refusal::Waiting { .. }), "it is asked anew");
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_granted_is_what_was_allowed_and_not_what_was_asked() {
+    let yard = bot(&[]).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let say = |words: &str| calling(&session, ECHO, json!({ "message": words }), NO_PATIENCE);
+    let waiting = calling(&session, ECHO, json!({ "message": "bad" }), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    let edited = serde_json::value::RawValue::from_string(r#"{"message":"good"}"#.into());
+    let decision = Decision::Approve {
+        arguments: Some(Arc::from(edited.unwrap())),
+        scope: Scope::Arguments,
+    };
+    yard.wharf
+        .decide(&approval.id, decision, Decider::Owner)
+        .await
+        .unwrap();
+    assert_eq!(text(&waiting.await.unwrap().unwrap()), "good");
+    assert!(say("good").await.unwrap().is_ok());
+    assert!(
+        say("bad").await.unwrap().is_err(),
+        "nobody has allowed that"
+    );
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_without_a_session_gets_no_yes_for_one() {
+    let yard = bot(&[]).await;
+    let mut options = wharfinger::SessionOptions::new(
+        AgentName::new("bot").unwrap(),
+        wharfinger::model::SessionId::new("shared").unwrap(),
+    );
+    options.lasting = true;
+    let session = yard.wharf.session(options);
+    names(&session).await;
+    let waiting = calling(&session, ECHO, json!({ "message": "hi" }), None);
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    let session_wide = Decision::Approve {
+        arguments: None,
+        scope: Scope::Session,
+    };
+    let refused = yard
+        .wharf
+        .decide(&approval.id, session_wide, Decider::Owner)
+        .await;
+    assert!(
+        matches!(refused, Err(DecisionError::Scope { .. })),
+        "{refused:?}"
+    );
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    waiting.await.unwrap().unwrap();
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a190_an_emergency_stop_ends_what_is_made_for_a_caller_that_was_told() {
+    let home = Home::new();
+    let never = Yard::mode(&home, "wait-for", "never");
+    let servers = json!({ "s": fake(&[&never], json!({})) });
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let same = || calling(&session, ECHO, json!({ "message": "hi" }), NO_PATIENCE);
+    same().await.unwrap().unwrap_err();
+    let approval = open(&yard.wharf, 1).await.remove(0);
+    approve(&yard.wharf, &approval, Scope::Once).await;
+    poll_until("it to be made", tokio::time::sleep, || {
+        yard.wharf.approvals()[0].stage == Stage::Running
+    })
+    .await;
+    yard.wharf.halt("enough").await.unwrap();
+    poll_until("it to end", tokio::time::sleep, || {
+        let all = yard.wharf.approvals();
+        all.iter().all(|one| one.stage == Stage::Completed)
+    })
+    .await;
+    assert!(yard.processes().is_empty());
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_approves_is_asked_and_a_call_that_does_not_wait_is_made_all_the_same() {
+    let approver = wharfinger::Approver::new(|approval| {
+        Box::pin(async move {
+            let fine = !approval.arguments.get().contains("bad");
+            Some(if fine {
+                yes()
+            } else {
+                Decision::Deny {
+                    reason: Some("the program says no".into()),
+                }
+            })
+        })
+    });
+    let servers = json!({ "s": fake(&[], json!({})) });
+    let yard = Yard::asking(Home::new(), servers, json!({}), host(), Some(approver)).await;
+    make_bot(&yard).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let result = call(&session, ECHO, json!({ "message": "good" }))
+        .await
+        .unwrap();
+    assert_eq!(text(&result), "good");
+    let refusal = call(&session, ECHO, json!({ "message": "bad" }))
+        .await
+        .unwrap_err();
+    assert!(
+        refusal.to_string().contains("the program says no"),
+        "{refusal}"
+    );
+    // However fast it is, the call is made, and its result is there for whoever collects it.
+    let later = json!({ "message": "later", "_async": true });
+    let answer = call(&session, ECHO, later).await.unwrap();
+    if text(&answer) != "later" {
+        let result = call(&session, ECHO, json!({ "message": "later" }))
+            .await
+            .unwrap();
+        assert_eq!(text(&result), "later");
+    }
     yard.close().await;
 }

@@ -233,18 +233,17 @@ async fn a89_a234_a_change_that_loosens_what_an_agent_may_do_needs_a_person() {
         "{}",
         approval.why
     );
-    let always = Decision::Approve {
-        arguments: None,
-        scope: Scope::Always,
-    };
-    let refused = yard
-        .wharf
-        .decide(&approval.id, always, Decider::Owner)
-        .await;
-    assert!(
-        refused.is_err(),
-        "what protects the agent is asked each time"
-    );
+    for scope in [Scope::Session, Scope::Arguments, Scope::Always] {
+        let more = Decision::Approve {
+            arguments: None,
+            scope,
+        };
+        let refused = yard.wharf.decide(&approval.id, more, Decider::Owner).await;
+        assert!(
+            refused.is_err(),
+            "what protects the agent is asked each time"
+        );
+    }
     let once = Decision::Approve {
         arguments: None,
         scope: Scope::Once,

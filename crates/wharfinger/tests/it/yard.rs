@@ -72,6 +72,16 @@ impl Yard {
         config: Value,
         environment: BTreeMap<String, String>,
     ) -> Self {
+        Self::asking(home, servers, config, environment, None).await
+    }
+
+    pub(crate) async fn asking(
+        home: Home,
+        servers: Value,
+        config: Value,
+        environment: BTreeMap<String, String>,
+        approver: Option<wharfinger::Approver>,
+    ) -> Self {
         let loaded = load(&inputs(&servers, &config, environment.clone()));
         assert!(!loaded.has_errors(), "{:?}", loaded.problems);
         // A mark of its own for each, since all tests are in one process.
@@ -90,7 +100,7 @@ impl Yard {
             workspaces: home.file("workspaces"),
             scratch: home.file("scratch"),
             environment,
-            approver: None,
+            approver,
             web: wharfinger::manage::fetch::Options::default(),
             owner: owner.clone(),
             version: "0".into(),
