@@ -160,6 +160,32 @@ fn a231_a_call_that_waits_outlives_a_crash_and_is_made_once() {
 }
 
 #[test]
+fn a231_a_call_that_waits_outlives_an_orderly_end_too_and_one_that_runs_does_not() {
+    let (wharf, daemon) = bot(&["wait-for=never"]);
+    let runs = calling(&wharf, "mcp_a_work", &json!({}));
+    let allowed = until(&wharf, "pending_approval");
+    wharf.json(&["approve", id(&allowed)]);
+    wait_until("the call to be made", || calls(&wharf) == 1);
+    let waits = calling(&wharf, ECHO, &hi());
+    let asked = wait_for("the other call to wait", || {
+        let mut all = approvals(&wharf).into_iter();
+        all.find(|one| one["stage"] == "pending_approval")
+    });
+    processes::terminate(daemon.pid());
+    assert_eq!(daemon.ended().0, Some(0));
+    for call in [runs, waits] {
+        assert!(!call.join().unwrap().status.success());
+    }
+
+    let daemon = again(&wharf);
+    let left = until(&wharf, "pending_approval");
+    assert_eq!(id(&left), id(&asked));
+    wharf.json(&["deny", id(&left)]);
+    assert_eq!(calls(&wharf), 1);
+    assert_consistent(&wharf, daemon);
+}
+
+#[test]
 fn a231_a_call_that_runs_in_a_crash_is_not_made_again() {
     let (wharf, daemon) = bot(&["wait-for=never"]);
     let call = calling(&wharf, ECHO, &hi());
@@ -261,7 +287,12 @@ fn a84_a_server_that_was_being_installed_in_a_crash_is_there_once() {
     let asked = until(&wharf, "pending_approval");
     wharf.json(&["approve", id(&asked)]);
     // It runs, and has not said anything yet.
-    wait_until("it to start", || wharf.home.lines("starts").len() == 1);
+    wait_until("it to start", || {
+        call.is_finished() || !wharf.home.lines("starts").is_empty()
+    });
+    if call.is_finished() {
+        panic!("it was not installed: {:?}", call.join().unwrap());
+    }
     kill(daemon);
     assert!(!call.join().unwrap().status.success());
 
