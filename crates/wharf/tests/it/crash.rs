@@ -290,9 +290,7 @@ fn a84_a_server_that_was_being_installed_in_a_crash_is_there_once() {
     wait_until("it to start", || {
         call.is_finished() || !wharf.home.lines("starts").is_empty()
     });
-    if call.is_finished() {
-        panic!("it was not installed: {:?}", call.join().unwrap());
-    }
+    assert!(!call.is_finished(), "{:?}", call.join().unwrap());
     kill(daemon);
     assert!(!call.join().unwrap().status.success());
 
