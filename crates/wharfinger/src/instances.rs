@@ -411,6 +411,16 @@ impl Audience for Ear {
         }
     }
 
+    /// Servers of an active agent run, asked or not (A180). Clients without sessions do not make it one.
+    fn keeps(&self) -> bool {
+        let Some(wharf) = self.wharf.upgrade().map(Wharf) else {
+            return false;
+        };
+        let sessions = self.sessions(&wharf);
+        let active = |user: &Arc<SessionState>| user.own.profile == Profile::Agent && !user.lasting;
+        sessions.iter().any(active)
+    }
+
     fn asked(&self, mut asked: Asked) {
         let Some(wharf) = self.wharf.upgrade().map(Wharf) else {
             return;

@@ -97,7 +97,7 @@ pub const FIELDS: &[Field] = &[
         "idleTimeoutSeconds",
         "number, 0 or above",
         "1800",
-        "Stopped after this long without a call; 0 never",
+        "Stopped after this long without a call; 0 never. Servers of an agent of the agent profile run while a session of it is open",
     ),
     field(
         "stderrLevel",

@@ -279,7 +279,8 @@ pub struct EffectivePolicy {
     pub call_timeout: Duration,
     /// Whether progress starts the limit of a call afresh.
     pub progress_extends: bool,
-    /// See [`ServerEntry::idle_timeout`].
+    /// See [`ServerEntry::idle_timeout`]. An agent of the agent profile keeps its servers while a session is open that
+    /// ends (A180), whatever this says.
     pub idle_timeout: Option<Duration>,
     /// See [`Health`]; `None` where it is not asked.
     pub health: Option<Health>,

@@ -53,7 +53,7 @@ pub fn effective(entry: &ServerEntry, profile: Profile) -> EffectivePolicy {
                 Duration::from_secs(60),
             ),
             progress_extends: true,
-            idle_timeout: None,
+            idle_timeout: entry.idle_timeout,
             health: Some(Health {
                 every: Duration::from_secs(60),
                 limit: Duration::from_secs(10),
@@ -126,7 +126,7 @@ mod tests {
             startup_timeout: SECONDS(20),
             call_timeout: SECONDS(60),
             progress_extends: true,
-            idle_timeout: None,
+            idle_timeout: Some(SECONDS(1800)),
             health: Some(Health {
                 every: SECONDS(60),
                 limit: SECONDS(10),
@@ -147,7 +147,6 @@ mod tests {
             startup_timeout: ServerEntry::STARTUP_TIMEOUT,
             call_timeout: ServerEntry::CALL_TIMEOUT,
             progress_extends: false,
-            idle_timeout: Some(SECONDS(1800)),
             health: None,
             log_calls: false,
             ..expect

@@ -65,10 +65,15 @@ impl Activity {
         from + idle
     }
 
-    /// The end of something that has begun.
-    pub(super) fn end(&self) {
+    /// It counts as called now.
+    pub(super) fn put_off(&self) {
         let since = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last.store(since, Ordering::Release);
+    }
+
+    /// The end of something that has begun.
+    pub(super) fn end(&self) {
+        self.put_off();
         self.calls.fetch_sub(1, Ordering::AcqRel);
     }
 

@@ -102,6 +102,11 @@ pub trait Audience: Send + Sync + 'static {
 
     /// It asks its client something; dropped, the question is answered with an error.
     fn asked(&self, asked: Asked);
+
+    /// Whether it is to run also when nobody has called it for long.
+    fn keeps(&self) -> bool {
+        false
+    }
 }
 
 /// What a server says or does of its own accord.

@@ -268,10 +268,18 @@ impl Server {
     async fn stop_if_idle(&mut self) {
         let idle = self.spec.policy.idle_timeout.unwrap_or(Duration::MAX);
         let Phase::Up(up) = &self.phase else { return };
+        if self.audience.keeps() {
+            up.started.live.activity.put_off();
+            return;
+        }
         if up.started.live.activity.stop_if_idle(idle) {
             tracing::info!(server = %self.spec.name, "idle, so it is stopped");
             self.tell("idle", false);
             self.stop(State::Idle).await;
+            // Somebody came who took it for a running one.
+            if self.audience.keeps() {
+                self.start(oneshot::channel().0);
+            }
         }
     }
 

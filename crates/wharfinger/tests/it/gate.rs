@@ -646,6 +646,45 @@ async fn a180_servers_of_an_agent_run_while_a_session_is_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a180_what_a_client_without_sessions_started_idles_and_what_a_session_keeps_does_not() {
+    let servers = json!({ "s": fake(&["tool=work"], json!({ "idleTimeoutSeconds": 0.1 })) });
+    let yard = Yard::new(servers).await;
+    make_bot(&yard).await;
+    let mut options = wharfinger::SessionOptions::new(
+        AgentName::new("bot").unwrap(),
+        wharfinger::model::SessionId::new("owner").unwrap(),
+    );
+    options.lasting = true;
+    let owner = yard.wharf.session(options);
+    names(&owner).await;
+    let call = || {
+        let call = calling(&owner, "mcp_s_work", json!({}), None);
+        async {
+            approve(&yard.wharf, &open(&yard.wharf, 1).await[0], Scope::Once).await;
+            text(&call.await.unwrap().unwrap()).to_owned()
+        }
+    };
+    assert_eq!(call().await, "ok 1");
+    yard.until_no_process().await;
+    let one = session(&yard, "one");
+    poll_until("the server to run", tokio::time::sleep, || {
+        one.servers_in_use().len() == 1
+    })
+    .await;
+    let began = std::time::Instant::now();
+    assert_eq!(call().await, "ok 1");
+    poll_until("it to be idle for long enough", tokio::time::sleep, || {
+        began.elapsed() > std::time::Duration::from_millis(400)
+    })
+    .await;
+    // The same process: it counts its calls.
+    assert_eq!(call().await, "ok 2");
+    one.end().await;
+    yard.until_no_process().await;
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a231_what_waits_outlives_the_program_and_what_ran_is_unknown() {
     let home = Home::new();
     let never = Yard::mode(&home, "wait-for", "never");
