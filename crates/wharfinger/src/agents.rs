@@ -186,6 +186,14 @@ impl Agent {
         self.is_trusted.load(Ordering::Acquire)
     }
 
+    /// Why nothing may be done for it at all.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        match self.profile {
+            Profile::Agent => self.file.as_ref().err().map(String::as_str),
+            Profile::Chat => None,
+        }
+    }
+
     pub(crate) fn file(&self) -> Result<Arc<AgentFile>, String> {
         self.file.clone()
     }
@@ -465,10 +473,23 @@ impl Wharf {
         })
     }
 
-    /// The agent of that name; one that is not there is of the chat profile, as programs that embed us know it.
+    /// The agent of that name; one that never was there is of the chat profile, as programs that embed us know it. One
+    /// that was removed may do nothing, whoever still has its name; and when all are let go, nobody may.
     pub(crate) fn own_agent(&self, name: &AgentName) -> Arc<Agent> {
-        let known = lock(&self.0.agents).get(name).cloned();
-        known.unwrap_or_else(|| Arc::new(Agent::chat(name.clone())))
+        let agents = lock(&self.0.agents);
+        if let Some(known) = agents.get(name) {
+            return known.clone();
+        }
+        // With the other lock held, so that no name is in neither.
+        let was_removed = lock(&self.0.removed_agents).contains(name);
+        drop(agents);
+        Arc::new(if was_removed {
+            Agent::unusable(name.clone(), "it was removed".into())
+        } else if self.0.context.stop.is_cancelled() {
+            Agent::unusable(name.clone(), "the program is stopping".into())
+        } else {
+            Agent::chat(name.clone())
+        })
     }
 
     /// An agent that can be used.
@@ -503,10 +524,7 @@ impl Wharf {
             attached: attached.collect(),
             profile: agent.profile,
             file: path(&self.0.agents_folder, &agent.name),
-            problem: agent
-                .file()
-                .err()
-                .filter(|_| agent.profile == Profile::Agent),
+            problem: agent.problem().map(str::to_owned),
             awaits_approval: self.approvals().iter().any(|approval| {
                 approval.binding.agent == agent.name
                     && approval.stage == crate::approvals::Stage::PendingApproval
@@ -534,12 +552,19 @@ impl Wharf {
             Agent::of_file(own, file, &keys)
         });
         let agent = made.await?;
-        lock(&self.0.agents).insert(name.clone(), Arc::new(agent));
+        self.keep_agent(Arc::new(agent));
         self.0.journal.write_now(Record {
             agent: Some(name),
             ..Record::new(Kind::AgentAdded, Who::Owner)
         });
         Ok(())
+    }
+
+    /// It is there from now on.
+    fn keep_agent(&self, agent: Arc<Agent>) {
+        let mut agents = lock(&self.0.agents);
+        lock(&self.0.removed_agents).remove(&agent.name);
+        agents.insert(agent.name.clone(), agent);
     }
 
     /// Ends an agent's sessions, and removes it and its file. Its workspace stays.
@@ -549,7 +574,11 @@ impl Wharf {
             return Err(AgentError::Default);
         }
         let _changing = self.0.changing_agents.lock().await;
-        let removed = lock(&self.0.agents).remove(name);
+        let removed = {
+            let mut agents = lock(&self.0.agents);
+            lock(&self.0.removed_agents).insert(agent.clone());
+            agents.remove(name)
+        };
         for session in self.sessions_of(&agent) {
             session.end().await;
         }
@@ -563,6 +592,10 @@ impl Wharf {
             agentfile::delete(&path)
         })
         .await?;
+        // Who came in between found an agent without a file.
+        for session in self.sessions_of(&agent) {
+            session.end().await;
+        }
         self.0.journal.write_now(Record {
             agent: Some(agent),
             ..Record::new(Kind::AgentRemoved, Who::Owner)
@@ -741,7 +774,7 @@ impl Wharf {
         })
         .await?;
         let agent = Arc::new(agent);
-        lock(&self.0.agents).insert(name.clone(), agent.clone());
+        self.keep_agent(agent.clone());
         self.0.journal.write_now(Record {
             agent: Some(name.clone()),
             ..Record::new(Kind::AgentImported, Who::Owner)

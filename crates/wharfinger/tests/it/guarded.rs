@@ -1,0 +1,108 @@
+//! What an agent, its file, or whoever comes late must not get around.
+
+use std::task::Poll;
+
+use serde_json::{Value, json};
+use wharfinger::agentfile::{AgentFile, Keys, NewAgent};
+use wharfinger::model::{AgentName, Profile, ToolStatus};
+use wharfinger::policy::Flag;
+use wharfinger::{AgentError, AgentSettings, AgentTool, Refusal, Session, Target, ToolCall, Which};
+use wharfinger_testkit::{Home, fake_server, poll_until};
+
+use crate::gate::{ECHO, bot, session};
+use crate::yard::{Yard, call, fake, host, names, text};
+
+/// A home in which agents may run what they install on this machine.
+async fn open_yard(home: Home) -> Yard {
+    let config = json!({ "daemon": { "hostAccess": true } });
+    Yard::at(home, json!({}), config, host()).await
+}
+
+/// With an agent `bot` that may install what it likes, and asks nobody.
+async fn installer(home: Home) -> Yard {
+    let yard = open_yard(home).await;
+    let name = AgentName::new("bot").unwrap();
+    yard.wharf.add_agent(name, Profile::Agent).await.unwrap();
+    let settings = AgentSettings {
+        host_access: Some(true),
+        new_tools_restricted: Some(false),
+        ..AgentSettings::default()
+    };
+    yard.wharf.set_agent("bot", settings).await.unwrap();
+    for tool in ["mcp_install", "mcp_restart", "mcp_uninstall"] {
+        switch(&yard, tool, Flag::Enabled, true).await;
+        switch(&yard, tool, Flag::Restricted, false).await;
+    }
+    yard
+}
+
+async fn switch(yard: &Yard, tool: &str, flag: Flag, on: bool) {
+    let which = Which::Tool(tool.into());
+    yard.wharf
+        .switch_tools("bot", which, flag, on)
+        .await
+        .unwrap();
+}
+
+/// What a tool of its own answers the agent.
+async fn ask(session: &Session, tool: &str, arguments: Value) -> Value {
+    let result = call(session, tool, arguments).await.unwrap();
+    serde_json::from_str(text(&result)).unwrap()
+}
+
+/// Installs the fake server as `mine`.
+async fn install(session: &Session, modes: &[&str]) -> Value {
+    let mine = json!({
+        "type": "custom", "name": "mine", "package": fake_server(), "args": modes, "host": true,
+    });
+    ask(session, "mcp_install", mine).await
+}
+
+fn tool(yard: &Yard, name: &str) -> Option<AgentTool> {
+    let tools = yard.wharf.agent_tools("bot").unwrap();
+    tools.into_iter().find(|tool| tool.name == name)
+}
+
+/// What the only server of an agent does not run for.
+fn problem(yard: &Yard, agent: &str) -> Option<String> {
+    let state = yard.wharf.agent_state(agent).unwrap();
+    state.attached[0].problem.clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_still_has_the_name_of_a_removed_agent_gets_no_server() {
+    let yard = bot(&[]).await;
+    let early = session(&yard, "early");
+    yard.wharf.remove_agent("bot").await.unwrap();
+    assert!(!early.is_open());
+    // A connection that was opened before begins its session now.
+    let late = session(&yard, "late");
+    assert!(names(&late).await.is_empty());
+    let params = serde_json::value::RawValue::from_string("{\"name\":\"echo\"}".into()).unwrap();
+    let direct = ToolCall {
+        target: Target::Direct {
+            server: "s",
+            tool: "pid",
+        },
+        ..ToolCall::new("pid", &params)
+    };
+    let refusals = [
+        call(&late, "pid", json!({})).await.unwrap_err(),
+        late.call(direct, |_| ()).await.unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert!(matches!(refusal, Refusal::Unavailable(_)), "{refusal:?}");
+        assert!(refusal.to_string().contains("removed"), "{refusal}");
+    }
+    // Another one of that name is another one.
+    let name = AgentName::new("bot").unwrap();
+    yard.wharf.add_agent(name, Profile::Chat).await.unwrap();
+    let again = session(&yard, "again");
+    assert!(!names(&again).await.is_empty());
+    yard.wharf.shut_down().await;
+    let after = session(&yard, "after");
+    assert!(names(&after).await.is_empty());
+    let refusal = call(&after, "pid", json!({})).await.unwrap_err();
+    assert!(refusal.to_string().contains("stopping"), "{refusal}");
+    yard.close().await;
+}
