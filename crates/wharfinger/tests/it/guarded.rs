@@ -106,3 +106,27 @@ async fn who_still_has_the_name_of_a_removed_agent_gets_no_server() {
     assert!(refusal.to_string().contains("stopping"), "{refusal}");
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_has_installed_and_is_another_after_a_restart_is_off() {
+    let home = Home::new();
+    let starts = Yard::mode(&home, "schema-by-start", "starts");
+    let yard = installer(home).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let said = install(&session, &[&starts]).await;
+    assert_eq!(said["success"], true, "{said}");
+    let said = ask(&session, "mcp_restart", json!({ "name": "mine" })).await;
+    assert_eq!(said["success"], true, "{said}");
+    poll_until("the change to be seen", tokio::time::sleep, || {
+        tool(&yard, "mcp_mine_work").unwrap().status == Some(ToolStatus::Changed)
+    })
+    .await;
+    let changed = tool(&yard, "mcp_mine_work").unwrap();
+    assert!(!changed.enabled && !changed.visible && changed.restricted);
+    let refusal = call(&session, "mcp_mine_work", json!({}))
+        .await
+        .unwrap_err();
+    assert!(refusal.to_string().contains("changed"), "{refusal}");
+    yard.close().await;
+}
