@@ -24,9 +24,6 @@ const DEFAULT: &str = "default";
 /// Where a file says which profile its agent has. Files of other programs do not; their agents are agents.
 const PROFILE: &str = "wharfinger_profile";
 
-/// Where the owner has confirmed that servers of a file from elsewhere may run.
-const CONFIRMED: &str = "wharfinger_confirmed";
-
 /// Why something could not be done with an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -83,8 +80,8 @@ pub enum AgentError {
         /// Whether it is.
         attached: bool,
     },
-    /// Its file comes from another owner.
-    #[error("the file was made by another owner, so what would run of it has to be confirmed: {}", .runs.join("; "))]
+    /// Its file comes from elsewhere.
+    #[error("the file comes from elsewhere, so what would run of it has to be confirmed: {}", .runs.join("; "))]
     Unconfirmed {
         /// What its own servers would run.
         runs: Vec<String>,
@@ -121,7 +118,7 @@ pub(crate) struct Agent {
     /// Or why it can't be used.
     file: Result<Arc<AgentFile>, String>,
     rights: ArcSwap<Rights>,
-    /// Its file is its owner's, or what would run of it was confirmed.
+    /// Its file was made here, or what would run of it was confirmed.
     is_trusted: AtomicBool,
     /// One change after the other.
     editing: tokio::sync::Mutex<()>,
@@ -152,16 +149,13 @@ impl Agent {
         }
     }
 
-    fn of_file(name: AgentName, file: AgentFile, keys: &Keys) -> Result<Self, agentfile::Error> {
+    fn of_file(name: AgentName, file: AgentFile) -> Result<Self, agentfile::Error> {
         let profile = file.meta(PROFILE)?;
         let profile = profile.as_deref().and_then(Profile::parse);
-        let owner = file.meta("adf_owner_did")?;
-        let confirmed = file.meta(CONFIRMED)?;
-        let ours = Some(keys.owner_did());
         Ok(Self {
             profile: profile.unwrap_or(Profile::Agent),
             rights: ArcSwap::from_pointee(rights(&file)?),
-            is_trusted: AtomicBool::new(owner.as_deref() == ours || confirmed.as_deref() == ours),
+            is_trusted: AtomicBool::new(file.is_trusted()?),
             file: Ok(Arc::new(file)),
             ..Self::chat(name)
         })
@@ -376,8 +370,8 @@ fn open_all(
         let Some(Ok(name)) = stem.filter(|_| kind).map(AgentName::new) else {
             continue;
         };
-        let opened = AgentFile::open(&path, &keys)
-            .and_then(|file| Agent::of_file(name.clone(), file, &keys));
+        let opened =
+            AgentFile::open(&path, &keys).and_then(|file| Agent::of_file(name.clone(), file));
         agents.push(opened.unwrap_or_else(|error| Agent::unusable(name, error.to_string())));
     }
     Ok(agents)
@@ -549,7 +543,7 @@ impl Wharf {
         let made = blocking(move || {
             let keys = keys.get()?;
             let file = AgentFile::create(&path, &new(&own, profile), &keys)?;
-            Agent::of_file(own, file, &keys)
+            Agent::of_file(own, file)
         });
         let agent = made.await?;
         self.keep_agent(Arc::new(agent));
@@ -734,8 +728,8 @@ impl Wharf {
         Ok(())
     }
 
-    /// Takes a copy of a file in as an agent. A file of another owner runs nothing of its own before that is confirmed
-    /// (T1): [`AgentError::Unconfirmed`] says what it would.
+    /// Takes a copy of a file in as an agent. A file from elsewhere runs nothing of its own before that is confirmed
+    /// (T1), whoever's it says it is: [`AgentError::Unconfirmed`] says what it would.
     pub async fn import_agent(
         &self,
         from: PathBuf,
@@ -760,7 +754,7 @@ impl Wharf {
             return Err(AgentError::Exists(name));
         }
         let runs = crate::installed::would_run(&peek.servers, &self.config());
-        if !peek.is_ours && !confirmed && !runs.is_empty() {
+        if !confirmed && !runs.is_empty() {
             return Err(AgentError::Unconfirmed { runs });
         }
         let (to, own) = (path(&self.0.agents_folder, &name), name.clone());
@@ -768,9 +762,9 @@ impl Wharf {
             agentfile::copy(&from, &to, &keys)?;
             let file = AgentFile::open(&to, &keys)?;
             if confirmed {
-                file.set_meta(CONFIRMED, keys.owner_did())?;
+                file.trust()?;
             }
-            Agent::of_file(own, file, &keys)
+            Agent::of_file(own, file)
         })
         .await?;
         let agent = Arc::new(agent);
@@ -783,14 +777,16 @@ impl Wharf {
         Ok(name)
     }
 
-    /// What is in the file of another owner alone may run from now on (T1); gives what that is.
+    /// What is in the file of an agent alone may run from now on (T1); gives what that is.
     pub async fn confirm_agent(&self, name: &str) -> Result<Vec<String>, AgentError> {
         let (agent, file) = self.usable(name)?;
-        let keys = self.0.keys.clone();
-        blocking(move || file.set_meta(CONFIRMED, keys.get()?.owner_did())).await?;
+        // No edit publishes what it read before this.
+        let editing = agent.editing.lock().await;
+        blocking(move || file.trust()).await?;
         agent.is_trusted.store(true, Ordering::Release);
         // Its view is made anew.
         agent.rights.store(Arc::new(Rights::clone(&agent.rights())));
+        drop(editing);
         self.changed();
         let rows: Vec<Value> = agent
             .rights()

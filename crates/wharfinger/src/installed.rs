@@ -62,7 +62,7 @@ fn own(
 ) -> Result<ServerEntry, String> {
     if !agent.is_trusted() {
         return Err(format!(
-            "the file of the agent comes from another owner; `wharf agent confirm {}` lets its own servers run",
+            "the file of the agent comes from elsewhere; `wharf agent confirm {}` lets its own servers run",
             agent.name
         ));
     }

@@ -66,7 +66,7 @@ pub(crate) struct Import {
     path: String,
     /// Under this name; the one in the file unless given.
     name: Option<String>,
-    /// What servers in it would run may be run. Without it, a file of another owner that would run something is
+    /// What servers in it would run may be run. Without it, a file from elsewhere that would run something is
     /// refused, and `runs` says what that is.
     #[serde(default)]
     confirmed: bool,

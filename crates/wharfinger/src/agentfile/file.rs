@@ -21,7 +21,7 @@ pub struct AgentFile {
     schema: i64,
     is_read_only: bool,
     pub(super) config: ArcSwap<Value>,
-    keys: Keys,
+    pub(super) keys: Keys,
     state: Mutex<State>,
 }
 

@@ -130,3 +130,69 @@ async fn what_an_agent_has_installed_and_is_another_after_a_restart_is_off() {
     assert!(refusal.to_string().contains("changed"), "{refusal}");
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_file_says_of_its_owner_is_no_reason_to_run_it() {
+    let yard = open_yard(Home::new()).await;
+    let here = Keys::load_or_create(yard.home.path()).unwrap();
+    let other = Keys::from_words(&here.owner_words()).unwrap();
+    assert_eq!(here.owner_did(), other.owner_did());
+    let path = yard.home.file("theirs.adf");
+    let new = NewAgent {
+        name: "theirs".into(),
+        meta: vec![],
+        config: json!({
+            "compute": { "host_access": true },
+            "mcp": { "servers": [{
+                "name": "own", "source": "custom", "run_location": "host", "command": fake_server(), "args": [],
+            }] },
+        }),
+    };
+    let made = AgentFile::create(&path, &new, &other).unwrap();
+    // What anybody could write.
+    made.set_meta("wharfinger_confirmed", here.owner_did())
+        .unwrap();
+    made.close().unwrap();
+    let refused = yard.wharf.import_agent(path.clone(), None, false).await;
+    assert!(
+        matches!(refused, Err(AgentError::Unconfirmed { .. })),
+        "{refused:?}"
+    );
+    std::fs::copy(&path, yard.home.file("agents/theirs.adf")).unwrap();
+    let yard = open_yard(yard.close().await).await;
+    let said = problem(&yard, "theirs").unwrap();
+    assert!(said.contains("wharf agent confirm theirs"), "{said}");
+    // What was confirmed stays so here, and does not go with a copy.
+    yard.wharf.confirm_agent("theirs").await.unwrap();
+    let yard = open_yard(yard.close().await).await;
+    assert_eq!(problem(&yard, "theirs"), None);
+    let copy = yard.home.file("copy.adf");
+    yard.wharf
+        .export_agent("theirs", copy.clone())
+        .await
+        .unwrap();
+    yard.wharf.remove_agent("theirs").await.unwrap();
+    let refused = yard.wharf.import_agent(copy.clone(), None, false).await;
+    assert!(
+        matches!(refused, Err(AgentError::Unconfirmed { .. })),
+        "{refused:?}"
+    );
+    yard.wharf.import_agent(copy, None, true).await.unwrap();
+    let yard = open_yard(yard.close().await).await;
+    assert_eq!(problem(&yard, "theirs"), None);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_of_this_home_has_installed_runs_after_a_restart() {
+    let yard = installer(Home::new()).await;
+    let one = session(&yard, "one");
+    names(&one).await;
+    let said = install(&one, &[]).await;
+    assert_eq!(said["success"], true, "{said}");
+    let yard = open_yard(yard.close().await).await;
+    assert_eq!(problem(&yard, "bot"), None);
+    let two = session(&yard, "two");
+    assert!(names(&two).await.contains(&"mcp_mine_work".to_owned()));
+    yard.close().await;
+}
