@@ -196,3 +196,15 @@ async fn what_an_agent_of_this_home_has_installed_runs_after_a_restart() {
     assert!(names(&two).await.contains(&"mcp_mine_work".to_owned()));
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_too_large_to_be_kept_is_refused_before_it_is_written() {
+    let yard = bot(&[]).await;
+    let one = session(&yard, "one");
+    names(&one).await;
+    let large = json!({ "message": "x".repeat(1 << 20) });
+    let refusal = call(&one, ECHO, large).await.unwrap_err();
+    assert!(refusal.to_string().contains("1048576"), "{refusal}");
+    assert!(yard.wharf.approvals().is_empty());
+    yard.close().await;
+}
