@@ -336,6 +336,7 @@ fn registrations(wharf: &Wharf) -> Vec<Registration> {
         name: entry.name.to_string(),
         source: crate::installed::source(entry),
         agent_visible: entry.agent_visible,
+        variables: entry.env.iter().map(|(name, _)| name.clone()).collect(),
     });
     registered.collect()
 }
