@@ -598,8 +598,24 @@ impl Wharf {
     }
 
     /// The one way in which an agent's configuration changes. What it has of servers follows while it runs (A93): new
-    /// ones start, those that are gone stop; nobody waits for that (A94).
+    /// ones start, those that are gone stop; nobody waits for that (A94). Whoever asked for it may go away meanwhile:
+    /// what was written must also count.
     pub(crate) async fn edit_agent<T, E>(
+        &self,
+        agent: &Arc<Agent>,
+        edit: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, EditError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let (wharf, agent) = (self.clone(), agent.clone());
+        let editing = async move { wharf.edit_whole(&agent, edit).await };
+        let edited = self.0.context.tasks.spawn(editing).await;
+        edited.unwrap_or(Err(EditError::File(agentfile::Error::Closed)))
+    }
+
+    async fn edit_whole<T, E>(
         &self,
         agent: &Arc<Agent>,
         edit: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,

@@ -198,6 +198,28 @@ async fn what_an_agent_of_this_home_has_installed_runs_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_was_begun_is_made_whoever_goes_away() {
+    let yard = installer(Home::new()).await;
+    for on in [true, false, true, false] {
+        let settings = AgentSettings {
+            new_tools_restricted: Some(on),
+            ..AgentSettings::default()
+        };
+        {
+            let mut change = std::pin::pin!(yard.wharf.set_agent("bot", settings));
+            // It is begun, and dropped.
+            std::future::poll_fn(|cx| Poll::Ready(drop(change.as_mut().poll(cx)))).await;
+        }
+        poll_until("the change", tokio::time::sleep, || {
+            let state = yard.wharf.agent_state("bot").unwrap();
+            state.new_tools_restricted == on
+        })
+        .await;
+    }
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_call_too_large_to_be_kept_is_refused_before_it_is_written() {
     let yard = bot(&[]).await;
     let one = session(&yard, "one");
