@@ -780,6 +780,10 @@ impl Wharf {
             if confirmed {
                 file.trust()?;
             }
+            if !file.is_read_only() {
+                // What waits in the original waits for that one's agent.
+                file.settle_tasks(|_| false)?;
+            }
             Agent::of_file(own, file)
         })
         .await?;

@@ -230,3 +230,25 @@ async fn a_call_too_large_to_be_kept_is_refused_before_it_is_written() {
     assert!(yard.wharf.approvals().is_empty());
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_an_agent_does_not_wait_for_its_copy() {
+    let yard = bot(&[]).await;
+    let one = session(&yard, "one");
+    names(&one).await;
+    let waits = json!({ "message": "x", "_async": true });
+    call(&one, ECHO, waits).await.unwrap();
+    let copy = yard.home.file("twin.adf");
+    yard.wharf.export_agent("bot", copy.clone()).await.unwrap();
+    let twin = AgentName::new("twin").unwrap();
+    let imported = yard.wharf.import_agent(copy, Some(twin), true).await;
+    imported.unwrap();
+    let yard = open_yard(yard.close().await).await;
+    let agents: Vec<_> = yard.wharf.approvals().into_iter().collect();
+    let agents: Vec<_> = agents
+        .iter()
+        .map(|one| one.binding.agent.as_str())
+        .collect();
+    assert_eq!(agents, ["bot"]);
+    yard.close().await;
+}
