@@ -1,6 +1,7 @@
 //! Agents: a file each, in which everything lies that an agent is given. Those of the chat profile are trusted with
 //! every server; those of the agent profile have what is in their file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -687,7 +688,7 @@ impl Wharf {
         let name = server.to_owned();
         let removed = self
             .edit_agent(&agent, move |draft| {
-                if remove_server(draft, &name).map_err(Some)? {
+                if remove_server(draft, &name, Leaves::Nothing).map_err(Some)? {
                     Ok(())
                 } else {
                     Err(Some(refused))
@@ -873,8 +874,21 @@ fn rows<E>(config: &mut Value) -> Result<&mut Vec<Value>, Option<E>> {
     rows.as_array_mut().ok_or(None)
 }
 
+/// What stays of a server that is taken away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// Its owner knows what goes.
+    Nothing,
+    /// What its tools may not do: an agent that takes a server away and gets it again is no freer than before.
+    Strictness,
+}
+
 /// Takes a server out of an agent's configuration, and its tools with it (A92); false when it is not there.
-pub(crate) fn remove_server(draft: &mut Draft, name: &str) -> Result<bool, AgentError> {
+pub(crate) fn remove_server(
+    draft: &mut Draft,
+    name: &str,
+    leaves: Leaves,
+) -> Result<bool, AgentError> {
     let not_a_list = || AgentError::Refused("`mcp.servers` of the agent is not a list".into());
     let rows = rows::<AgentError>(&mut draft.config).map_err(|_| not_a_list())?;
     let before = rows.len();
@@ -882,18 +896,30 @@ pub(crate) fn remove_server(draft: &mut Draft, name: &str) -> Result<bool, Agent
     if rows.len() == before {
         return Ok(false);
     }
-    let gone: Vec<String> = draft
+    let strict: BTreeSet<String> = match leaves {
+        Leaves::Nothing => BTreeSet::new(),
+        Leaves::Strictness => {
+            let rows = declarations(&draft.config).into_iter();
+            let strict = rows.filter(|row| {
+                let is_on = row.enabled && row.visible;
+                !is_on || row.restricted || row.locked || row.is_pending()
+            });
+            strict.map(|row| row.name).collect()
+        }
+    };
+    let goes = |pin: &PinRow| pin.server == name && !strict.contains(&pin.exposed);
+    let gone: BTreeSet<String> = draft
         .pins
         .iter()
-        .filter(|pin| pin.server == name)
+        .filter(|pin| goes(pin))
         .map(|pin| pin.exposed.clone())
         .collect();
-    draft.pins.retain(|pin| pin.server != name);
+    draft.pins.retain(|pin| !goes(pin));
     if let Some(tools) = draft.config.get_mut("tools").and_then(Value::as_array_mut) {
         tools.retain(|row| {
             let name = row["name"].as_str().unwrap_or_default();
             // What is locked outlives even its server.
-            row["locked"] == true || !gone.iter().any(|gone| gone == name)
+            row["locked"] == true || !gone.contains(name)
         });
     }
     Ok(true)

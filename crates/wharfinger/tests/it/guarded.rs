@@ -252,3 +252,29 @@ async fn what_waits_for_an_agent_does_not_wait_for_its_copy() {
     assert_eq!(agents, ["bot"]);
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_does_not_lose_what_its_owner_decided_by_installing_anew() {
+    let yard = installer(Home::new()).await;
+    let one = session(&yard, "one");
+    names(&one).await;
+    let said = install(&one, &[]).await;
+    assert_eq!(said["success"], true, "{said}");
+    switch(&yard, "mcp_mine_work", Flag::Enabled, false).await;
+    switch(&yard, "mcp_mine_echo", Flag::Restricted, true).await;
+    let said = ask(&one, "mcp_uninstall", json!({ "name": "mine" })).await;
+    assert_eq!(said["success"], true, "{said}");
+    let said = install(&one, &[]).await;
+    assert_eq!(said["success"], true, "{said}");
+    let flags = |name: &str| {
+        let tool = tool(&yard, name).unwrap();
+        (tool.enabled, tool.restricted)
+    };
+    assert_eq!(flags("mcp_mine_work"), (false, false));
+    assert_eq!(flags("mcp_mine_echo"), (true, true));
+    assert_eq!(flags("mcp_mine_pid"), (true, false));
+    // The owner takes all of it away.
+    yard.wharf.detach("bot", "mine").await.unwrap();
+    assert!(tool(&yard, "mcp_mine_work").is_none());
+    yard.close().await;
+}
