@@ -420,6 +420,8 @@ impl Session {
             }
         }
         self.wharf.forget_tasks(&self.state);
+        let serial = Some(self.state.serial);
+        lock(&self.wharf.0.catalogs).retain(|key, _| key.session != serial);
         self.unsubscribe_all().await;
         // What was stopped is gone in a moment, and keeps its servers busy until then.
         tokio::time::timeout(Duration::from_secs(1), self.state.settled())
