@@ -66,6 +66,12 @@ fn own(
             agent.name
         ));
     }
+    if attached.is_shadowed() {
+        return Err(
+            "its owner had registered another server of this name, which its tools were reviewed for; uninstall it, then install it anew"
+                .into(),
+        );
+    }
     let transport = transport(&attached.row)?;
     if matches!(transport, Transport::Stdio { .. }) {
         let source = manage::identity(&attached.row);

@@ -278,3 +278,30 @@ async fn an_agent_does_not_lose_what_its_owner_decided_by_installing_anew() {
     assert!(tool(&yard, "mcp_mine_work").is_none());
     yard.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_has_installed_does_not_take_the_place_of_a_server_of_its_owner() {
+    let yard = installer(Home::new()).await;
+    let one = session(&yard, "one");
+    names(&one).await;
+    let said = install(&one, &["say=own"]).await;
+    assert_eq!(said["success"], true, "{said}");
+    // The owner registers another one of that name, with the same tools.
+    let home = yard.close().await;
+    let servers = json!({ "mine": fake(&["say=owner"], json!({})) });
+    let config = json!({ "daemon": { "hostAccess": true } });
+    let yard = Yard::at(home, servers, config, host()).await;
+    let two = session(&yard, "two");
+    names(&two).await;
+    let result = call(&two, "mcp_mine_work", json!({})).await.unwrap();
+    assert_eq!(text(&result), "owner");
+    // And takes it away again.
+    let yard = open_yard(yard.close().await).await;
+    let said = problem(&yard, "bot").unwrap();
+    assert!(said.contains("install it anew"), "{said}");
+    let three = session(&yard, "three");
+    names(&three).await;
+    assert!(call(&three, "mcp_mine_work", json!({})).await.is_err());
+    assert!(yard.processes().is_empty());
+    yard.close().await;
+}
