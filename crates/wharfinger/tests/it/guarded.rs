@@ -208,7 +208,11 @@ async fn a_change_that_was_begun_is_made_whoever_goes_away() {
         {
             let mut change = std::pin::pin!(yard.wharf.set_agent("bot", settings));
             // It is begun, and dropped.
-            std::future::poll_fn(|cx| Poll::Ready(drop(change.as_mut().poll(cx)))).await;
+            std::future::poll_fn(|cx| {
+                drop(change.as_mut().poll(cx));
+                Poll::Ready(())
+            })
+            .await;
         }
         poll_until("the change", tokio::time::sleep, || {
             let state = yard.wharf.agent_state("bot").unwrap();
