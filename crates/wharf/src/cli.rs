@@ -580,7 +580,7 @@ pub(crate) enum Agent {
     /// Write a copy of an agent's file, which holds everything that is its own
     Export(AgentExport),
     Import(AgentImport),
-    /// Let what servers in an agent's file of another owner would run be run
+    /// Let what servers in an agent's file from elsewhere would run be run
     Confirm(OneAgent),
     /// Remove an agent, its file, its sessions and its token
     ///
@@ -666,8 +666,8 @@ pub(crate) struct AgentExport {
 
 /// Take a copy of a file in as an agent
 ///
-/// A file that another owner made may bring servers of its own. What they would run is shown, and you are asked; where
-/// there is no terminal to ask at, `--yes` is the answer.
+/// A file from elsewhere may bring servers of its own. What they would run is shown, and you are asked; where there is
+/// no terminal to ask at, `--yes` is the answer.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -1,6 +1,7 @@
 //! Agents: a file each, in which everything lies that an agent is given. Those of the chat profile are trusted with
 //! every server; those of the agent profile have what is in their file.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -23,9 +24,6 @@ const DEFAULT: &str = "default";
 
 /// Where a file says which profile its agent has. Files of other programs do not; their agents are agents.
 const PROFILE: &str = "wharfinger_profile";
-
-/// Where the owner has confirmed that servers of a file from elsewhere may run.
-const CONFIRMED: &str = "wharfinger_confirmed";
 
 /// Why something could not be done with an agent.
 #[derive(Debug, thiserror::Error)]
@@ -83,8 +81,8 @@ pub enum AgentError {
         /// Whether it is.
         attached: bool,
     },
-    /// Its file comes from another owner.
-    #[error("the file was made by another owner, so what would run of it has to be confirmed: {}", .runs.join("; "))]
+    /// Its file comes from elsewhere.
+    #[error("the file comes from elsewhere, so what would run of it has to be confirmed: {}", .runs.join("; "))]
     Unconfirmed {
         /// What its own servers would run.
         runs: Vec<String>,
@@ -121,7 +119,7 @@ pub(crate) struct Agent {
     /// Or why it can't be used.
     file: Result<Arc<AgentFile>, String>,
     rights: ArcSwap<Rights>,
-    /// Its file is its owner's, or what would run of it was confirmed.
+    /// Its file was made here, or what would run of it was confirmed.
     is_trusted: AtomicBool,
     /// One change after the other.
     editing: tokio::sync::Mutex<()>,
@@ -152,16 +150,13 @@ impl Agent {
         }
     }
 
-    fn of_file(name: AgentName, file: AgentFile, keys: &Keys) -> Result<Self, agentfile::Error> {
+    fn of_file(name: AgentName, file: AgentFile) -> Result<Self, agentfile::Error> {
         let profile = file.meta(PROFILE)?;
         let profile = profile.as_deref().and_then(Profile::parse);
-        let owner = file.meta("adf_owner_did")?;
-        let confirmed = file.meta(CONFIRMED)?;
-        let ours = Some(keys.owner_did());
         Ok(Self {
             profile: profile.unwrap_or(Profile::Agent),
             rights: ArcSwap::from_pointee(rights(&file)?),
-            is_trusted: AtomicBool::new(owner.as_deref() == ours || confirmed.as_deref() == ours),
+            is_trusted: AtomicBool::new(file.is_trusted()?),
             file: Ok(Arc::new(file)),
             ..Self::chat(name)
         })
@@ -184,6 +179,14 @@ impl Agent {
     /// Whether what is in its file alone may run.
     pub(crate) fn is_trusted(&self) -> bool {
         self.is_trusted.load(Ordering::Acquire)
+    }
+
+    /// Why nothing may be done for it at all.
+    pub(crate) fn problem(&self) -> Option<&str> {
+        match self.profile {
+            Profile::Agent => self.file.as_ref().err().map(String::as_str),
+            Profile::Chat => None,
+        }
     }
 
     pub(crate) fn file(&self) -> Result<Arc<AgentFile>, String> {
@@ -368,8 +371,8 @@ fn open_all(
         let Some(Ok(name)) = stem.filter(|_| kind).map(AgentName::new) else {
             continue;
         };
-        let opened = AgentFile::open(&path, &keys)
-            .and_then(|file| Agent::of_file(name.clone(), file, &keys));
+        let opened =
+            AgentFile::open(&path, &keys).and_then(|file| Agent::of_file(name.clone(), file));
         agents.push(opened.unwrap_or_else(|error| Agent::unusable(name, error.to_string())));
     }
     Ok(agents)
@@ -465,10 +468,23 @@ impl Wharf {
         })
     }
 
-    /// The agent of that name; one that is not there is of the chat profile, as programs that embed us know it.
+    /// The agent of that name; one that never was there is of the chat profile, as programs that embed us know it. One
+    /// that was removed may do nothing, whoever still has its name; and when all are let go, nobody may.
     pub(crate) fn own_agent(&self, name: &AgentName) -> Arc<Agent> {
-        let known = lock(&self.0.agents).get(name).cloned();
-        known.unwrap_or_else(|| Arc::new(Agent::chat(name.clone())))
+        let agents = lock(&self.0.agents);
+        if let Some(known) = agents.get(name) {
+            return known.clone();
+        }
+        // With the other lock held, so that no name is in neither.
+        let was_removed = lock(&self.0.removed_agents).contains(name);
+        drop(agents);
+        Arc::new(if was_removed {
+            Agent::unusable(name.clone(), "it was removed".into())
+        } else if self.0.context.stop.is_cancelled() {
+            Agent::unusable(name.clone(), "the program is stopping".into())
+        } else {
+            Agent::chat(name.clone())
+        })
     }
 
     /// An agent that can be used.
@@ -503,10 +519,7 @@ impl Wharf {
             attached: attached.collect(),
             profile: agent.profile,
             file: path(&self.0.agents_folder, &agent.name),
-            problem: agent
-                .file()
-                .err()
-                .filter(|_| agent.profile == Profile::Agent),
+            problem: agent.problem().map(str::to_owned),
             awaits_approval: self.approvals().iter().any(|approval| {
                 approval.binding.agent == agent.name
                     && approval.stage == crate::approvals::Stage::PendingApproval
@@ -531,15 +544,22 @@ impl Wharf {
         let made = blocking(move || {
             let keys = keys.get()?;
             let file = AgentFile::create(&path, &new(&own, profile), &keys)?;
-            Agent::of_file(own, file, &keys)
+            Agent::of_file(own, file)
         });
         let agent = made.await?;
-        lock(&self.0.agents).insert(name.clone(), Arc::new(agent));
+        self.keep_agent(Arc::new(agent));
         self.0.journal.write_now(Record {
             agent: Some(name),
             ..Record::new(Kind::AgentAdded, Who::Owner)
         });
         Ok(())
+    }
+
+    /// It is there from now on.
+    fn keep_agent(&self, agent: Arc<Agent>) {
+        let mut agents = lock(&self.0.agents);
+        lock(&self.0.removed_agents).remove(&agent.name);
+        agents.insert(agent.name.clone(), agent);
     }
 
     /// Ends an agent's sessions, and removes it and its file. Its workspace stays.
@@ -549,7 +569,11 @@ impl Wharf {
             return Err(AgentError::Default);
         }
         let _changing = self.0.changing_agents.lock().await;
-        let removed = lock(&self.0.agents).remove(name);
+        let removed = {
+            let mut agents = lock(&self.0.agents);
+            lock(&self.0.removed_agents).insert(agent.clone());
+            agents.remove(name)
+        };
         for session in self.sessions_of(&agent) {
             session.end().await;
         }
@@ -563,6 +587,10 @@ impl Wharf {
             agentfile::delete(&path)
         })
         .await?;
+        // Who came in between found an agent without a file.
+        for session in self.sessions_of(&agent) {
+            session.end().await;
+        }
         self.0.journal.write_now(Record {
             agent: Some(agent),
             ..Record::new(Kind::AgentRemoved, Who::Owner)
@@ -571,8 +599,24 @@ impl Wharf {
     }
 
     /// The one way in which an agent's configuration changes. What it has of servers follows while it runs (A93): new
-    /// ones start, those that are gone stop; nobody waits for that (A94).
+    /// ones start, those that are gone stop; nobody waits for that (A94). Whoever asked for it may go away meanwhile:
+    /// what was written must also count.
     pub(crate) async fn edit_agent<T, E>(
+        &self,
+        agent: &Arc<Agent>,
+        edit: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, EditError<E>>
+    where
+        T: Send + 'static,
+        E: Send + 'static,
+    {
+        let (wharf, agent) = (self.clone(), agent.clone());
+        let editing = async move { wharf.edit_whole(&agent, edit).await };
+        let edited = self.0.context.tasks.spawn(editing).await;
+        edited.unwrap_or(Err(EditError::File(agentfile::Error::Closed)))
+    }
+
+    async fn edit_whole<T, E>(
         &self,
         agent: &Arc<Agent>,
         edit: impl FnOnce(&mut Draft) -> Result<T, E> + Send + 'static,
@@ -644,7 +688,7 @@ impl Wharf {
         let name = server.to_owned();
         let removed = self
             .edit_agent(&agent, move |draft| {
-                if remove_server(draft, &name).map_err(Some)? {
+                if remove_server(draft, &name, Leaves::Nothing).map_err(Some)? {
                     Ok(())
                 } else {
                     Err(Some(refused))
@@ -701,8 +745,8 @@ impl Wharf {
         Ok(())
     }
 
-    /// Takes a copy of a file in as an agent. A file of another owner runs nothing of its own before that is confirmed
-    /// (T1): [`AgentError::Unconfirmed`] says what it would.
+    /// Takes a copy of a file in as an agent. A file from elsewhere runs nothing of its own before that is confirmed
+    /// (T1), whoever's it says it is: [`AgentError::Unconfirmed`] says what it would.
     pub async fn import_agent(
         &self,
         from: PathBuf,
@@ -727,7 +771,7 @@ impl Wharf {
             return Err(AgentError::Exists(name));
         }
         let runs = crate::installed::would_run(&peek.servers, &self.config());
-        if !peek.is_ours && !confirmed && !runs.is_empty() {
+        if !confirmed && !runs.is_empty() {
             return Err(AgentError::Unconfirmed { runs });
         }
         let (to, own) = (path(&self.0.agents_folder, &name), name.clone());
@@ -735,13 +779,17 @@ impl Wharf {
             agentfile::copy(&from, &to, &keys)?;
             let file = AgentFile::open(&to, &keys)?;
             if confirmed {
-                file.set_meta(CONFIRMED, keys.owner_did())?;
+                file.trust()?;
             }
-            Agent::of_file(own, file, &keys)
+            if !file.is_read_only() {
+                // What waits in the original waits for that one's agent.
+                file.settle_tasks(|_| false)?;
+            }
+            Agent::of_file(own, file)
         })
         .await?;
         let agent = Arc::new(agent);
-        lock(&self.0.agents).insert(name.clone(), agent.clone());
+        self.keep_agent(agent.clone());
         self.0.journal.write_now(Record {
             agent: Some(name.clone()),
             ..Record::new(Kind::AgentImported, Who::Owner)
@@ -750,14 +798,16 @@ impl Wharf {
         Ok(name)
     }
 
-    /// What is in the file of another owner alone may run from now on (T1); gives what that is.
+    /// What is in the file of an agent alone may run from now on (T1); gives what that is.
     pub async fn confirm_agent(&self, name: &str) -> Result<Vec<String>, AgentError> {
         let (agent, file) = self.usable(name)?;
-        let keys = self.0.keys.clone();
-        blocking(move || file.set_meta(CONFIRMED, keys.get()?.owner_did())).await?;
+        // No edit publishes what it read before this.
+        let editing = agent.editing.lock().await;
+        blocking(move || file.trust()).await?;
         agent.is_trusted.store(true, Ordering::Release);
         // Its view is made anew.
         agent.rights.store(Arc::new(Rights::clone(&agent.rights())));
+        drop(editing);
         self.changed();
         let rows: Vec<Value> = agent
             .rights()
@@ -824,8 +874,21 @@ fn rows<E>(config: &mut Value) -> Result<&mut Vec<Value>, Option<E>> {
     rows.as_array_mut().ok_or(None)
 }
 
+/// What stays of a server that is taken away.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// Its owner knows what goes.
+    Nothing,
+    /// What its tools may not do: an agent that takes a server away and gets it again is no freer than before.
+    Strictness,
+}
+
 /// Takes a server out of an agent's configuration, and its tools with it (A92); false when it is not there.
-pub(crate) fn remove_server(draft: &mut Draft, name: &str) -> Result<bool, AgentError> {
+pub(crate) fn remove_server(
+    draft: &mut Draft,
+    name: &str,
+    leaves: Leaves,
+) -> Result<bool, AgentError> {
     let not_a_list = || AgentError::Refused("`mcp.servers` of the agent is not a list".into());
     let rows = rows::<AgentError>(&mut draft.config).map_err(|_| not_a_list())?;
     let before = rows.len();
@@ -833,18 +896,30 @@ pub(crate) fn remove_server(draft: &mut Draft, name: &str) -> Result<bool, Agent
     if rows.len() == before {
         return Ok(false);
     }
-    let gone: Vec<String> = draft
+    let strict: BTreeSet<String> = match leaves {
+        Leaves::Nothing => BTreeSet::new(),
+        Leaves::Strictness => {
+            let rows = declarations(&draft.config).into_iter();
+            let strict = rows.filter(|row| {
+                let is_on = row.enabled && row.visible;
+                !is_on || row.restricted || row.locked || row.is_pending()
+            });
+            strict.map(|row| row.name).collect()
+        }
+    };
+    let goes = |pin: &PinRow| pin.server == name && !strict.contains(&pin.exposed);
+    let gone: BTreeSet<String> = draft
         .pins
         .iter()
-        .filter(|pin| pin.server == name)
+        .filter(|pin| goes(pin))
         .map(|pin| pin.exposed.clone())
         .collect();
-    draft.pins.retain(|pin| pin.server != name);
+    draft.pins.retain(|pin| !goes(pin));
     if let Some(tools) = draft.config.get_mut("tools").and_then(Value::as_array_mut) {
         tools.retain(|row| {
             let name = row["name"].as_str().unwrap_or_default();
             // What is locked outlives even its server.
-            row["locked"] == true || !gone.iter().any(|gone| gone == name)
+            row["locked"] == true || !gone.contains(name)
         });
     }
     Ok(true)

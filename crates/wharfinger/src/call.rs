@@ -208,6 +208,10 @@ impl Session {
         notes: &mut (impl FnMut(CallNote) + Send),
         recording: &mut Recording<'_>,
     ) -> Result<Raw, Refusal> {
+        if let Some(why) = self.state.own.problem() {
+            let text = format!("the agent `{}` can't be used: {why}", self.state.agent);
+            return Err(Refusal::Unavailable(text));
+        }
         let config = self.config();
         let found = self.find(&config, call.target, call.as_owner)?;
         recording.found(&found.server(), &found.tool);

@@ -14,7 +14,7 @@ use crate::catalog::{
 use crate::discover::{Found, Known};
 use crate::journal::{EventKind, Kind, Record, Who};
 use crate::model::{DeclarationError, Declared, Pin, Profile, ServerName, declarations, declare};
-use crate::rights::Rights;
+use crate::rights::{Rights, SHADOWED};
 use crate::wharf::{Wharf, lock, now};
 
 /// Which clients a listing is for.
@@ -53,12 +53,16 @@ impl Wharf {
             return;
         };
         let listed_for = listed_for(&declared).to_owned();
-        if is_settled(&agent.rights(), server, &known, &listed_for) {
+        let shadows = entry.installed_by.is_none() && is_unmarked(&agent.rights(), server);
+        if !shadows && is_settled(&agent.rights(), server, &known, &listed_for) {
             return;
         }
         let (name, known) = (server.clone(), known.clone());
         let done = self
             .edit_agent(agent, move |draft| {
+                if shadows {
+                    mark(draft, &name);
+                }
                 compare(draft, &name, &known, &listed_for)
             })
             .await;
@@ -108,6 +112,23 @@ impl Wharf {
             server: server.clone(),
             changed: outcomes.iter().map(|one| one.exposed.clone()).collect(),
         });
+    }
+}
+
+/// Whether an agent has installed a server of that name itself, and its row does not say yet that the owner's has stood in
+/// its place.
+fn is_unmarked(rights: &Rights, server: &ServerName) -> bool {
+    let attached = rights.server(server.as_str());
+    attached.is_some_and(|attached| attached.source.is_some() && !attached.is_shadowed())
+}
+
+/// What is reviewed from now on is the owner's server. Should that go, the agent's own must not have its place.
+fn mark(draft: &mut Draft, server: &ServerName) {
+    let servers = draft.config.pointer_mut("/mcp/servers");
+    for entry in servers.and_then(Value::as_array_mut).into_iter().flatten() {
+        if entry["name"] == *server.as_str() {
+            entry[SHADOWED] = true.into();
+        }
     }
 }
 

@@ -62,9 +62,15 @@ fn own(
 ) -> Result<ServerEntry, String> {
     if !agent.is_trusted() {
         return Err(format!(
-            "the file of the agent comes from another owner; `wharf agent confirm {}` lets its own servers run",
+            "the file of the agent comes from elsewhere; `wharf agent confirm {}` lets its own servers run",
             agent.name
         ));
+    }
+    if attached.is_shadowed() {
+        return Err(
+            "its owner had registered another server of this name, which its tools were reviewed for; uninstall it, then install it anew"
+                .into(),
+        );
     }
     let transport = transport(&attached.row)?;
     if matches!(transport, Transport::Stdio { .. }) {

@@ -398,6 +398,7 @@ impl Audience for Ear {
             }
             Note::Tools(discovered) => {
                 let update = Update {
+                    agent: self.place.agent.clone(),
                     server: server.clone(),
                     declared: self.place.declared.clone(),
                     key: self.key.clone(),

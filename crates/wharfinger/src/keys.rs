@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::agentfile::{AgentFile, Error, reveal};
 use crate::agents::Agent;
 use crate::launch::{self, Request};
-use crate::model::{Secret, ServerEntry};
+use crate::model::{Secret, ServerEntry, is_blocked, is_delicate};
 use crate::servers::{Prepare, Prepared};
 use crate::waiting::on;
 use crate::wharf::{Inner, Wharf, lock};
@@ -34,7 +34,7 @@ impl Keyed {
     ) -> Option<Arc<Self>> {
         let rights = agent.rights();
         let attached = rights.server(entry.name.as_str())?;
-        if wanted(&attached.row).is_empty() {
+        if wanted(&attached.row, entry).is_empty() {
             return None;
         }
         Some(Arc::new(Self {
@@ -54,7 +54,8 @@ impl Keyed {
             .map(|attached| attached.row.clone())
             .ok_or("it is not attached any more")?;
         let file = self.agent.file()?;
-        let values = on(&file, move |file| values(file, &row)).await;
+        let wanted = wanted(&row, &self.entry);
+        let values = on(&file, move |file| values(file, &row, &wanted)).await;
         let values = values.map_err(|error| error.to_string())?;
         // Known before anything can carry it.
         wharf.learn(values.iter().map(|(_, value)| Secret::new(value.clone())));
@@ -78,18 +79,26 @@ impl Prepare for Keyed {
     }
 }
 
-/// Which variables the agent has for a server (A101).
-fn wanted(row: &Value) -> Vec<String> {
+/// Which variables the agent has for a server (A101). In one of its owner's those are what its row leaves to the agent,
+/// and none that the owner sets or that decides whom the server trusts: the row is in the agent's file.
+fn wanted(row: &Value, entry: &ServerEntry) -> Vec<String> {
+    let is_own = entry.installed_by.is_some();
     let rows = row.get("env_schema").and_then(Value::as_array);
     let of_agent = rows
         .into_iter()
         .flatten()
         .filter(|row| row["scope"] == "agent");
     let keys = row.get("env_keys").and_then(Value::as_array);
+    let keys = keys.filter(|_| is_own);
+    let is_set = |name: &str| {
+        let mut set = entry.env.iter();
+        set.any(|(known, _)| known.eq_ignore_ascii_case(name))
+    };
     let mut names: Vec<String> = of_agent
         .filter_map(|row| row["key"].as_str())
         .chain(keys.into_iter().flatten().filter_map(Value::as_str))
-        .filter(|name| !crate::model::is_blocked(name))
+        .filter(|name| !is_blocked(name))
+        .filter(|name| is_own || !(is_delicate(name) || is_set(name)))
         .map(str::to_owned)
         .collect();
     names.sort();
@@ -98,11 +107,15 @@ fn wanted(row: &Value) -> Vec<String> {
 }
 
 /// Their values, as far as they are there: by the package first, then by the server's name (A100).
-fn values(file: &AgentFile, row: &Value) -> Result<Vec<(String, String)>, Error> {
+fn values(
+    file: &AgentFile,
+    row: &Value,
+    wanted: &[String],
+) -> Result<Vec<(String, String)>, Error> {
     let text = |key: &str| row.get(key).and_then(Value::as_str);
     let places = [text("npm_package"), text("pypi_package"), text("name")];
     let mut found = vec![];
-    for name in wanted(row) {
+    for name in wanted {
         for place in places.into_iter().flatten() {
             let secret = file.secret(&format!("mcp:{place}:{name}"))?;
             let value = secret.and_then(|secret| String::from_utf8(reveal(&secret).to_vec()).ok());
@@ -134,6 +147,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::{AgentName, ServerName, Source, Transport};
 
     #[test]
     fn a101_variables_of_the_agent_are_those_of_its_scope_and_the_old_list() {
@@ -145,7 +159,33 @@ mod tests {
             ],
             "env_keys": ["A", "B"],
         });
-        assert_eq!(wanted(&row), ["A", "B"]);
-        assert!(wanted(&json!({})).is_empty());
+        let own = entry(Some("bot"));
+        assert_eq!(wanted(&row, &own), ["A", "B"]);
+        assert!(wanted(&json!({}), &own).is_empty());
+    }
+
+    fn entry(installed_by: Option<&str>) -> ServerEntry {
+        let transport = Transport::Stdio {
+            command: "x".into(),
+            args: vec![],
+            cwd: None,
+        };
+        let name = ServerName::new("s").unwrap();
+        let mut entry = ServerEntry::plain(name, Source::Settings, transport);
+        entry.installed_by = installed_by.map(|name| AgentName::new(name).unwrap());
+        entry.env.push(("SET".into(), Some("owner's".into())));
+        entry
+    }
+
+    #[test]
+    fn a101_variables_of_the_owner_stay_the_owners() {
+        let scoped = ["FREE", "SET", "set", "PATH", "https_proxy"]
+            .map(|key| json!({ "key": key, "scope": "agent" }));
+        let row = json!({ "env_schema": scoped, "env_keys": ["OTHER"] });
+        assert_eq!(wanted(&row, &entry(None)), ["FREE"]);
+        assert_eq!(
+            wanted(&row, &entry(Some("bot"))),
+            ["FREE", "OTHER", "PATH", "SET", "https_proxy", "set"]
+        );
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use wharfinger_wire::json::{Raw, raw};
 
 use crate::agentfile::{AgentFile, EditError, FileWrite, Protection, StoredFile, Writing};
-use crate::agents::remove_server;
+use crate::agents::{Leaves, remove_server};
 use crate::call::Refusal;
 use crate::gate::arguments;
 use crate::journal::{Kind, Record, Who};
@@ -194,7 +194,9 @@ impl Session {
         let gone = name.clone();
         let edited = self
             .wharf
-            .edit_agent(&self.state.own, move |draft| remove_server(draft, &gone))
+            .edit_agent(&self.state.own, move |draft| {
+                remove_server(draft, &gone, Leaves::Strictness)
+            })
             .await;
         edited.map_err(|error| refused(&error))?;
         self.note_server(&name, Kind::ServerDetached).await;
@@ -336,6 +338,7 @@ fn registrations(wharf: &Wharf) -> Vec<Registration> {
         name: entry.name.to_string(),
         source: crate::installed::source(entry),
         agent_visible: entry.agent_visible,
+        variables: entry.env.iter().map(|(name, _)| name.clone()).collect(),
     });
     registered.collect()
 }

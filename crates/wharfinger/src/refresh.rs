@@ -7,12 +7,14 @@ use tokio::sync::mpsc;
 use crate::discover::{Found, settle};
 use crate::journal::{EventKind, StoreError};
 use crate::kept::{clean, joined, keep_discovered};
-use crate::model::{Declared, ServerName};
+use crate::model::{AgentName, Declared, ServerName};
 use crate::servers::Discovered;
 use crate::wharf::{Inner, Wharf, lock};
 
 /// A list that a running server gave.
 pub(crate) struct Update {
+    /// Whose instance it is.
+    pub(crate) agent: AgentName,
     pub(crate) server: ServerName,
     pub(crate) declared: Declared,
     pub(crate) key: String,
@@ -36,12 +38,14 @@ pub(crate) async fn keep(wharf: Weak<Inner>, mut updates: mpsc::Receiver<Update>
 
 async fn refresh(wharf: &Wharf, update: Update) -> Result<(), StoreError> {
     let Update {
+        agent,
         server,
         declared,
         key,
         discovered,
     } = update;
-    let config = wharf.config();
+    // What an agent has installed is in its view alone.
+    let config = wharf.own_agent(&agent).view(wharf.config(), wharf);
     // An instance that outlives its entry tells nothing about the new one.
     let Some(entry) = config.server(server.as_str()) else {
         return Ok(());

@@ -54,6 +54,15 @@ pub(crate) const OURS: &str = "wharfinger";
 /// Which changes of tools are taken without a review: of an agent among [`OURS`], of a server in its row.
 pub(crate) const ACCEPT: &str = "accept_changes";
 
+/// In the row of a server that an agent has installed: the owner has registered one of that name since.
+pub(crate) const SHADOWED: &str = "wharfinger_shadowed";
+
+impl Attached {
+    pub(crate) fn is_shadowed(&self) -> bool {
+        flag(&self.row, SHADOWED)
+    }
+}
+
 /// A setting of ours.
 pub(crate) fn ours<'a>(config: &'a Value, key: &str) -> Option<&'a Value> {
     config.get("metadata")?.get(OURS)?.get(key)

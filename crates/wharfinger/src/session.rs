@@ -76,16 +76,17 @@ impl Wharf {
     /// Begins a session, or gives the one of that id, whose other options stay as they were. Starts nothing (V57), but
     /// for an agent of the agent profile, whose servers run while it has a session (A180).
     pub fn session(&self, options: SessionOptions) -> Session {
-        let own = self.own_agent(&options.agent);
         let mut begins = false;
         let state = lock(&self.0.sessions)
             .entry(options.id.clone())
             .or_insert_with(|| {
+                // With the lock held: who removes an agent then finds its sessions.
+                let own = self.own_agent(&options.agent);
                 begins = own.profile == Profile::Agent && !options.lasting;
                 Arc::new(SessionState {
                     id: options.id,
                     serial: SERIALS.fetch_add(1, Ordering::Relaxed),
-                    own: own.clone(),
+                    own,
                     began: Instant::now(),
                     agent: options.agent,
                     declared: options.declared,
@@ -423,6 +424,8 @@ impl Session {
             .gate
             .with(|desk| desk.end_session(self.state.serial));
         self.wharf.forget_tasks(&self.state);
+        let serial = Some(self.state.serial);
+        lock(&self.wharf.0.catalogs).retain(|key, _| key.session != serial);
         self.unsubscribe_all().await;
         // What was stopped is gone in a moment, and keeps its servers busy until then.
         tokio::time::timeout(Duration::from_secs(1), self.state.settled())

@@ -33,6 +33,12 @@ pub(crate) enum End<'a> {
 /// Results beyond this are not kept in the file, in bytes: what matters there is that the call was made.
 const KEPT: usize = 16 << 10;
 
+/// So many calls of an agent that are over are kept.
+const LATEST: u32 = 1000;
+
+/// Arguments beyond this are not kept until somebody decides, in bytes; what the caller says of them counts.
+const MOST: usize = 1 << 20;
+
 /// Writes down that a call waits.
 pub(crate) async fn write(
     file: &Arc<AgentFile>,
@@ -40,6 +46,14 @@ pub(crate) async fn write(
     created: u64,
 ) -> Result<(), Error> {
     let bound = &new.binding;
+    let size = new.arguments.get().len() + new.said.as_ref().map_or(0, String::len);
+    if size > MOST {
+        return Err(Error::Refused(format!(
+            "the arguments of `{}` have {size} bytes, and a call that waits for a person may have {MOST} at most; \
+             nothing was done",
+            bound.exposed
+        )));
+    }
     let meta = json!({
         "reason": new.reason.as_str(),
         OURS: {
@@ -120,7 +134,11 @@ pub(crate) async fn runs(wharf: &Wharf, agent: &Agent, id: &ApprovalId) -> Resul
 pub(crate) async fn end(wharf: &Wharf, agent: &Agent, id: &ApprovalId, end: End<'_>) {
     let Ok(file) = agent.file() else { return };
     let redactor = wharf.redactor();
-    let clean = |text: &str| redactor.text(text).into_owned();
+    let clean = |text: &str| {
+        let mut text = redactor.text(text).into_owned();
+        text.truncate(text.floor_char_boundary(KEPT));
+        text
+    };
     let (status, result, error) = match end {
         End::Completed(result) if result.get().len() <= KEPT => {
             (TaskStatus::Completed, Some(result.get().to_owned()), None)
@@ -138,7 +156,9 @@ pub(crate) async fn end(wharf: &Wharf, agent: &Agent, id: &ApprovalId, end: End<
             error,
             ..TaskChange::default()
         };
-        file.move_task(&own, &from, status, &change)
+        let moved = file.move_task(&own, &from, status, &change)?;
+        file.prune_tasks(OURS, LATEST)?;
+        Ok(moved)
     })
     .await;
     if let Err(error) = ended {

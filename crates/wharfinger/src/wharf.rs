@@ -1,6 +1,6 @@
 //! The wharf itself: what is shared by all agents, sessions and servers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -146,6 +146,8 @@ pub(crate) struct Inner {
     pub(crate) subscriptions: Mutex<Subscriptions>,
     pub(crate) sessions: Mutex<HashMap<SessionId, Arc<SessionState>>>,
     pub(crate) agents: Mutex<BTreeMap<AgentName, Arc<Agent>>>,
+    /// Names that agents had in this run before they were removed.
+    pub(crate) removed_agents: Mutex<BTreeSet<AgentName>>,
     pub(crate) logs: Mutex<Logs>,
     pub(crate) pace: Mutex<HashMap<ServerName, Pace>>,
 }
@@ -257,6 +259,7 @@ impl Wharf {
             subscriptions: Mutex::default(),
             sessions: Mutex::default(),
             agents: Mutex::default(),
+            removed_agents: Mutex::default(),
             logs: Mutex::default(),
             pace: Mutex::default(),
         }));

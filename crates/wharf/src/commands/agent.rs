@@ -344,14 +344,14 @@ async fn import(world: &World, import: cli::AgentImport) -> Result<(), Failure> 
         }
         if !world.ui.can_ask() {
             let failure = Failure::failed(
-                "the file was made by another owner, so what would run of it has to be confirmed",
+                "the file comes from elsewhere, so what would run of it has to be confirmed",
             );
             let failure = failure.causes(&runs);
             return Err(failure.hint("when you trust that, say so with `--yes`"));
         }
         world
             .ui
-            .say("the file was made by another owner; servers in it would run on this machine:");
+            .say("the file comes from elsewhere; servers in it would run on this machine:");
         for run in &runs {
             world.ui.say(&format!("  {run}"));
         }

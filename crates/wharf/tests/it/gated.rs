@@ -344,14 +344,14 @@ fn a_file_of_another_owner_says_what_it_would_run() {
     file.close().unwrap();
     assert_snapshot!(wharf.run(&["agent", "import", "visitor.adf"]), @"
     $ wharf agent import visitor.adf
-    ! error: the file was made by another owner, so what would run of it has to be confirmed
+    ! error: the file comes from elsewhere, so what would run of it has to be confirmed
     ! caused by: own: [FAKE] 'tool=x'
     ! hint: when you trust that, say so with `--yes`
     [exit 1]
     ");
     assert_snapshot!(wharf.run(&["agent", "import", "visitor.adf", "--json"]), @r#"
     $ wharf agent import visitor.adf --json
-    ! {"type":"about:blank","title":"Conflict","status":409,"detail":"the file was made by another owner, so what would run of it has to be confirmed: own: [FAKE] 'tool=x'","hint":"confirm it when you trust that: `--yes` of `wharf agent import`, `confirmed` at the API","runs":["own: [FAKE] 'tool=x'"],"exitCode":1}
+    ! {"type":"about:blank","title":"Conflict","status":409,"detail":"the file comes from elsewhere, so what would run of it has to be confirmed: own: [FAKE] 'tool=x'","hint":"confirm it when you trust that: `--yes` of `wharf agent import`, `confirmed` at the API","runs":["own: [FAKE] 'tool=x'"],"exitCode":1}
     [exit 1]
     "#);
     assert_snapshot!(wharf.run(&["agent", "import", "visitor.adf", "--yes"]), @"

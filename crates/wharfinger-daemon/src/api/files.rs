@@ -66,7 +66,7 @@ pub(crate) struct Import {
     path: String,
     /// Under this name; the one in the file unless given.
     name: Option<String>,
-    /// What servers in it would run may be run. Without it, a file of another owner that would run something is
+    /// What servers in it would run may be run. Without it, a file from elsewhere that would run something is
     /// refused, and `runs` says what that is.
     #[serde(default)]
     confirmed: bool,
@@ -119,7 +119,7 @@ pub(crate) struct Confirmed {
     runs: Vec<String>,
 }
 
-/// Lets what servers in the file of another owner would run be run.
+/// Lets what servers in a file from elsewhere would run be run.
 #[utoipa::path(post, path = "/api/agents/{agent}/confirm", params(("agent" = String, Path)),
     responses((status = 200, body = Confirmed), (status = 404, body = ApiError), (status = 409, body = ApiError)))]
 pub(crate) async fn confirm(

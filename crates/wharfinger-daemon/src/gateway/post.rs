@@ -50,6 +50,10 @@ pub(super) async fn handle(
         }
         Err(_) => return StatusCode::BAD_REQUEST.into_response(),
     };
+    // It may have been removed while the body was on its way.
+    if let Err(error) = daemon.wharf.agent(agent.as_str()) {
+        return (StatusCode::NOT_FOUND, format!("{error}\n")).into_response();
+    }
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         return batch(&daemon, &agent, &parts.headers, &body);
     }

@@ -287,6 +287,11 @@ impl Pump {
     }
 
     async fn request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        // It may have been removed since the connection was opened.
+        if let Err(error) = self.daemon.wharf.agent(self.agent.as_str()) {
+            let error = ErrorObject::new(INVALID_REQUEST, error.to_string());
+            return self.refuse(&id, &error).await;
+        }
         let meta = RequestMeta::read(params);
         if method == "initialize" && !meta.enveloped {
             return self.initialize(&id, params).await;

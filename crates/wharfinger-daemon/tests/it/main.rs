@@ -15,6 +15,7 @@ mod auth;
 mod dock;
 mod document;
 mod gate;
+mod guarded;
 mod handshake;
 mod http;
 mod input;

@@ -187,7 +187,7 @@ pub(super) fn look(connection: &Connection, path: &Path, trust: Trust) -> Result
         if !has(table)? {
             continue;
         }
-        let query = schema::oversized(table, names, *bound);
+        let query = schema::oversized(table, names, *bound, "1");
         let size: Option<i64> = connection
             .query_row(&query, [], |row| row.get(0))
             .optional()

@@ -59,7 +59,7 @@ impl AgentFile {
             };
             let before = draft.clone();
             let done = edit(&mut draft).map_err(EditError::Refused)?;
-            write.run(|db| pins::put_differences(db, &before.pins, &draft.pins))?;
+            pins::put_differences(write, &before.pins, &draft.pins)?;
             if draft.config != before.config {
                 put(write, &draft.config)?;
                 write.config = Some(draft.config);

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior,
+};
 use serde_json::Value;
 
 use super::check::{self, Trust};
@@ -21,7 +23,7 @@ pub struct AgentFile {
     schema: i64,
     is_read_only: bool,
     pub(super) config: ArcSwap<Value>,
-    keys: Keys,
+    pub(super) keys: Keys,
     state: Mutex<State>,
 }
 
@@ -220,6 +222,46 @@ impl Change<'_> {
         run: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
         run(&self.transaction).map_err(Error::sqlite(self.path))
+    }
+
+    /// Refuses rows that were just written, those of which a condition is true, if the next opening would refuse the
+    /// whole file for them.
+    pub(super) fn fits(
+        &self,
+        table: &str,
+        of: &str,
+        values: impl rusqlite::Params,
+    ) -> Result<(), Error> {
+        let mut bounds = schema::BOUNDS.iter();
+        let Some((_, names, bound)) = bounds.find(|(known, ..)| *known == table) else {
+            return Ok(());
+        };
+        let query = schema::oversized(table, names, *bound, of);
+        let size: Option<i64> = self.run(|db| {
+            let mut query = db.prepare_cached(&query)?;
+            query.query_row(values, |row| row.get(0)).optional()
+        })?;
+        match size {
+            None => Ok(()),
+            Some(size) => Err(Error::Refused(format!(
+                "it would have {size} bytes in {table}, and {bound} are the limit"
+            ))),
+        }
+    }
+
+    /// Likewise for a table that has more rows than are read.
+    pub(super) fn is_not_full(&self, table: &str) -> Result<(), Error> {
+        let most = schema::most(table);
+        let count: i64 = self.run(|db| {
+            db.prepare_cached(&format!("SELECT count(*) FROM {table}"))?
+                .query_row([], |row| row.get(0))
+        })?;
+        if count <= most {
+            return Ok(());
+        }
+        Err(Error::Refused(format!(
+            "{table} would have {count} rows, and {most} are the limit"
+        )))
     }
 }
 

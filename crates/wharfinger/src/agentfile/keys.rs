@@ -14,13 +14,13 @@ use bip39::Mnemonic;
 use ed25519_dalek::SigningKey;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
-use sha2::Sha512;
+use sha2::{Sha256, Sha512};
 use zeroize::Zeroizing;
 
 use super::envelope::{self, Key};
 use super::slots::Holder;
 use super::{Error, random};
-use crate::model::Secret;
+use crate::model::{Secret, hex};
 
 /// Their file, in the folder they are kept in.
 const FILE: &str = "identity.json";
@@ -191,6 +191,19 @@ impl Keys {
     /// What the owner should know about how the keys are kept.
     pub fn warning(&self) -> Option<&str> {
         self.0.warning.as_deref()
+    }
+
+    /// A mark of this machine over some words, which only who has its keys can make.
+    pub(super) fn mark(&self, words: &[&str]) -> String {
+        let mac = |key: &[u8], text: &[u8]| -> Zeroizing<[u8; 32]> {
+            let mut mac =
+                Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+            mac.update(text);
+            Zeroizing::new(mac.finalize().into_bytes().into())
+        };
+        // A key for marks alone.
+        let key = mac(self.0.runtime.signing.as_slice(), b"wharfinger marks");
+        hex(mac(key.as_slice(), words.join("\0").as_bytes()).as_slice())
     }
 
     pub(super) fn holders(&self) -> [(Holder, &Pair); 2] {

@@ -27,8 +27,11 @@ pub struct LogRow {
     pub created_at: i64,
 }
 
+/// More of a line is not kept, in bytes.
+const LONG: usize = 1 << 20;
+
 impl AgentFile {
-    /// Adds some, in one transaction.
+    /// Adds some, in one transaction. What is very long is cut.
     pub fn append_logs(&self, rows: &[LogRow]) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -49,8 +52,8 @@ impl AgentFile {
                         row.origin,
                         row.event,
                         row.target,
-                        row.message,
-                        row.data,
+                        &row.message[..row.message.floor_char_boundary(LONG)],
+                        row.data.as_ref().filter(|data| data.len() <= LONG),
                         row.created_at
                     ])?;
                 }
@@ -114,6 +117,21 @@ mod tests {
                 ..LogRow::default()
             })
             .collect()
+    }
+
+    #[test]
+    fn a_line_for_which_the_file_could_not_be_opened_again_is_cut() {
+        let made = Made::new();
+        let file = made.open();
+        let long = LogRow {
+            message: "ä".repeat(5 << 20),
+            data: Some("x".repeat(9 << 20)),
+            ..LogRow::default()
+        };
+        file.append_logs(&[long]).unwrap();
+        file.close().unwrap();
+        let kept = made.open().logs(9).unwrap().remove(0);
+        assert_eq!((kept.message.len(), kept.data), (LONG, None));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use super::file::{mark_closed, writing};
 use super::lock::OwnerLock;
 use super::meta::{free, put_runtime_meta};
-use super::{AgentFile, Error, Keys, check, config, files, identity, schema};
+use super::{AgentFile, Error, Keys, check, config, files, identity, schema, trust};
 
 /// What a new agent's file begins with.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ impl AgentFile {
             return Err(Error::Exists { path: path.clone() });
         }
         let made = temporary(path)?;
-        fill(made.path(), new, keys)?;
+        fill(made.path(), &name.to_string_lossy(), new, keys)?;
         persist(made, path)?;
         Self::open_locked(path, keys, lock)
     }
@@ -75,6 +75,7 @@ impl AgentFile {
             )
         })?;
         check::distrust(&into)
+            .and_then(|()| trust::drop_mark(&into))
             .and_then(|()| change(&into))
             .and_then(|()| {
                 // What a newer program thinks of its mark is not known.
@@ -122,8 +123,8 @@ pub(super) fn persist(file: NamedTempFile, path: &Path) -> Result<(), Error> {
         .map_err(Error::io("write", path))
 }
 
-/// The tables of a new file and what they begin with.
-fn fill(path: &Path, new: &NewAgent, keys: &Keys) -> Result<(), Error> {
+/// The tables of a new file and what they begin with; `name` is the one that it will have.
+fn fill(path: &Path, name: &str, new: &NewAgent, keys: &Keys) -> Result<(), Error> {
     let config = config::complete(&new.name, &new.config)?;
     let failed = Error::sqlite(path);
     let mut connection = writing(path).map_err(&failed)?;
@@ -139,7 +140,8 @@ fn fill(path: &Path, new: &NewAgent, keys: &Keys) -> Result<(), Error> {
     let rows = || -> rusqlite::Result<()> {
         config::begin(&write, &config)?;
         files::begin(&write)?;
-        identity::begin(&write, keys)
+        identity::begin(&write, keys)?;
+        trust::put(&write, name, keys)
     };
     rows().map_err(&failed)?;
     write.commit().map_err(&failed)?;

@@ -28,6 +28,7 @@ mod slots;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod unlocking;
 
 pub use check::{Peek, peek};

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, params};
 
+use super::file::Change;
 use super::{AgentFile, Error};
 
 /// A tool of a server, and the definition of it that is trusted.
@@ -43,7 +44,7 @@ impl AgentFile {
 
     /// Adds or replaces some.
     pub fn put_pins(&self, rows: &[PinRow]) -> Result<(), Error> {
-        self.write(|write| write.run(|db| rows.iter().try_for_each(|row| put(db, row))))
+        self.write(|write| rows.iter().try_for_each(|row| put(write, row)))
     }
 
     /// Forgets a server's.
@@ -83,7 +84,12 @@ pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<PinRow>> {
         .collect()
 }
 
-fn put(connection: &Connection, row: &PinRow) -> rusqlite::Result<()> {
+fn put(write: &Change<'_>, row: &PinRow) -> Result<(), Error> {
+    write.run(|db| insert(db, row))?;
+    write.fits("wharfinger_pins", "server = ?1 AND tool = ?2", row.key())
+}
+
+fn insert(connection: &Connection, row: &PinRow) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO wharfinger_pins
@@ -109,19 +115,54 @@ fn put(connection: &Connection, row: &PinRow) -> rusqlite::Result<()> {
 
 /// Writes what an edit changed, and nothing else.
 pub(super) fn put_differences(
-    connection: &Connection,
+    write: &Change<'_>,
     before: &[PinRow],
     after: &[PinRow],
-) -> rusqlite::Result<()> {
+) -> Result<(), Error> {
     let known: BTreeMap<_, _> = before.iter().map(|row| (row.key(), row)).collect();
     let kept: BTreeSet<_> = after.iter().map(PinRow::key).collect();
-    for (server, tool) in known.keys().filter(|key| !kept.contains(*key)) {
-        connection
-            .prepare_cached("DELETE FROM wharfinger_pins WHERE server = ?1 AND tool = ?2")?
-            .execute([server, tool])?;
+    for key in known.keys().filter(|key| !kept.contains(*key)) {
+        write.run(|db| {
+            db.prepare_cached("DELETE FROM wharfinger_pins WHERE server = ?1 AND tool = ?2")?
+                .execute(*key)
+        })?;
     }
-    after
+    let mut changed = after
         .iter()
-        .filter(|row| known.get(&row.key()) != Some(row))
-        .try_for_each(|row| put(connection, row))
+        .filter(|row| known.get(&row.key()) != Some(row));
+    changed.try_for_each(|row| put(write, row))?;
+    if after.len() > before.len() {
+        write.is_not_full("wharfinger_pins")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agentfile::EditError;
+    use crate::agentfile::tests::Made;
+
+    #[test]
+    fn a_definition_for_which_the_file_could_not_be_opened_again_is_not_written() {
+        let made = Made::new();
+        let file = made.open();
+        let large = PinRow {
+            server: "s".into(),
+            tool: "t".into(),
+            current: Some("x".repeat(9 << 20)),
+            ..PinRow::default()
+        };
+        assert!(file.put_pins(std::slice::from_ref(&large)).is_err());
+        let edited = file.edit(|draft| {
+            draft.config["description"] = "new".into();
+            draft.pins.push(large);
+            Ok::<_, ()>(())
+        });
+        assert!(matches!(edited, Err(EditError::File(_))), "{edited:?}");
+        file.close().unwrap();
+        let file = made.open();
+        assert_eq!(file.pins().unwrap(), []);
+        assert_ne!(file.config()["description"], "new");
+    }
 }

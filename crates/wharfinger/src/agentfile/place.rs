@@ -7,7 +7,7 @@ use super::check::{self, Trust};
 use super::file::{mark_closed, opening};
 use super::lock::OwnerLock;
 use super::making::{persist, temporary};
-use super::{AgentFile, Error, Keys};
+use super::{AgentFile, Error, Keys, trust};
 
 /// Makes a folder for our user alone, if it is not there.
 pub fn private_folder(path: &Path) -> Result<(), Error> {
@@ -50,6 +50,7 @@ pub fn copy(from: &Path, to: &Path, keys: &Keys) -> Result<(), Error> {
         rusqlite::backup::Backup::new(&original, &mut into)
             .and_then(|backup| backup.run_to_completion(1024, std::time::Duration::ZERO, None))
             .and_then(|()| check::distrust(&into))
+            .and_then(|()| trust::drop_mark(&into))
             .and_then(|()| mark_closed(&into))
             .map_err(&failed)?;
         into.close().map_err(|(_, error)| failed(error))?;

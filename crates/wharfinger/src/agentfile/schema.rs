@@ -163,11 +163,18 @@ pub(super) const MAX_CONFIG: i64 = 8 << 20;
 /// Bytes of a secret.
 pub(super) const MAX_SECRET: i64 = 1 << 20;
 
-/// A query for the sizes of rows that are beyond the bound.
-pub(super) fn oversized(table: &str, columns: &[&str], bound: i64) -> String {
+/// A query for the sizes of rows that are beyond the bound, among those of which a condition is true.
+pub(super) fn oversized(table: &str, columns: &[&str], bound: i64, of: &str) -> String {
     let mut sum = String::from("0");
     for column in columns {
         write!(sum, " + coalesce(octet_length({column}), 0)").expect("a string takes all");
     }
-    format!("SELECT {sum} FROM {table} WHERE {sum} > {bound} LIMIT 1")
+    format!("SELECT {sum} FROM {table} WHERE {sum} > {bound} AND {of} LIMIT 1")
+}
+
+/// How many rows a table may have that is read whole.
+pub(super) fn most(table: &str) -> i64 {
+    let mut counts = COUNTS.iter();
+    let found = counts.find(|(known, _)| *known == table);
+    found.map_or(i64::MAX, |(_, most)| *most)
 }

@@ -123,8 +123,8 @@ impl AgentFile {
                     Envelope::Credentials.algorithm(),
                     by == SetBy::Code
                 ])
-                .map(drop)
-            })
+            })?;
+            write.is_not_full("adf_identity")
         })
     }
 

@@ -143,26 +143,10 @@ const COLUMNS: &str = "id, tool, args, status, result, error, created_at, comple
 impl AgentFile {
     /// Keeps a new one. Its id must be new.
     pub fn add_task(&self, task: &Task) -> Result<(), Error> {
-        self.write(|write| write.run(|db| {
-            db.prepare_cached(&format!(
-                "INSERT INTO adf_tasks ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
-            ))?
-            .execute(params![
-                task.id,
-                task.tool,
-                task.args,
-                task.status.as_str(),
-                task.result,
-                task.error,
-                task.created_at,
-                task.completed_at,
-                task.origin,
-                task.requires_authorization,
-                task.executor_managed,
-                task.approval_meta
-            ])
-            .map(drop)
-        }))
+        self.write(|write| {
+            write.run(|db| add(db, task))?;
+            write.fits("adf_tasks", "id = ?1", [&task.id])
+        })
     }
 
     /// One of them, unless it is in a state that is not the format's.
@@ -190,7 +174,31 @@ impl AgentFile {
         to: TaskStatus,
         change: &TaskChange,
     ) -> Result<bool, Error> {
-        self.write(|write| write.run(|db| move_one(db, id, from, to, change)))
+        self.write(|write| {
+            let moved = write.run(|db| move_one(db, id, from, to, change))?;
+            write.fits("adf_tasks", "id = ?1", [id])?;
+            Ok(moved)
+        })
+    }
+
+    /// Of those that are over, forgets all but the latest; only of those that have a member of that name in their
+    /// `approval_meta`, which says whose they are.
+    pub fn prune_tasks(&self, member: &str, keep: u32) -> Result<usize, Error> {
+        self.write(|write| {
+            write.run(|db| {
+                let over = TaskStatus::ALL.iter().filter(|status| status.is_terminal());
+                let over: Vec<String> = over.map(|status| format!("'{status}'")).collect();
+                let query = format!(
+                    "DELETE FROM adf_tasks WHERE id IN (SELECT id FROM adf_tasks
+                     WHERE status IN ({}) AND executor_managed AND json_valid(approval_meta)
+                         AND json_type(approval_meta, ?1) IS NOT NULL
+                     ORDER BY created_at DESC, id DESC LIMIT -1 OFFSET ?2)",
+                    over.join(", ")
+                );
+                db.prepare_cached(&query)?
+                    .execute(params![format!("$.{member}"), keep])
+            })
+        })
     }
 
     /// What to do when nobody runs any of them yet: those that ran have failed, since nobody knows how they went, and
@@ -214,6 +222,28 @@ impl AgentFile {
             })
         })
     }
+}
+
+fn add(connection: &Connection, task: &Task) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(&format!(
+            "INSERT INTO adf_tasks ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+        ))?
+        .execute(params![
+            task.id,
+            task.tool,
+            task.args,
+            task.status.as_str(),
+            task.result,
+            task.error,
+            task.created_at,
+            task.completed_at,
+            task.origin,
+            task.requires_authorization,
+            task.executor_managed,
+            task.approval_meta
+        ])
+        .map(drop)
 }
 
 fn find(connection: &Connection, states: &[TaskStatus]) -> rusqlite::Result<Vec<Task>> {
@@ -305,6 +335,62 @@ mod tests {
         assert_eq!(file.tasks(&[TaskStatus::Pending]).unwrap(), []);
         assert_eq!(file.tasks(&[]).unwrap(), []);
         assert_eq!(file.task("task_other").unwrap(), None);
+    }
+
+    #[test]
+    fn a_row_for_which_the_file_could_not_be_opened_again_is_not_written() {
+        let made = Made::new();
+        let file = made.open();
+        let large = Task::new("t", "x".repeat(33 << 20));
+        let refused = file.add_task(&large).unwrap_err().to_string();
+        assert!(refused.contains("adf_tasks"), "{refused}");
+        let small = Task::new("t", "{}");
+        file.add_task(&small).unwrap();
+        let change = TaskChange {
+            result: Some(large.args),
+            ..TaskChange::default()
+        };
+        let ended = file.move_task(
+            &small.id,
+            &[TaskStatus::Pending],
+            TaskStatus::Completed,
+            &change,
+        );
+        assert!(ended.is_err());
+        file.close().unwrap();
+        let file = made.open();
+        assert_eq!(file.tasks(&TaskStatus::ALL).unwrap(), [small]);
+    }
+
+    #[test]
+    fn of_what_is_over_the_latest_stays() {
+        let made = Made::new();
+        let file = made.open();
+        for (n, (status, meta)) in [
+            (TaskStatus::Completed, r#"{"ours":{}}"#),
+            (TaskStatus::PendingApproval, r#"{"ours":{}}"#),
+            (TaskStatus::Denied, r#"{"theirs":{}}"#),
+            (TaskStatus::Failed, "no JSON"),
+            (TaskStatus::Failed, r#"{"ours":{}}"#),
+            (TaskStatus::Denied, r#"{"ours":{}}"#),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let task = Task {
+                id: n.to_string(),
+                status,
+                created_at: i64::try_from(n).unwrap(),
+                executor_managed: true,
+                approval_meta: Some(meta.into()),
+                ..Task::new("t", "{}")
+            };
+            file.add_task(&task).unwrap();
+        }
+        assert_eq!(file.prune_tasks("ours", 2).unwrap(), 1);
+        let left = file.tasks(&TaskStatus::ALL).unwrap();
+        let left: Vec<&str> = left.iter().map(|task| task.id.as_str()).collect();
+        assert_eq!(left, ["1", "2", "3", "4", "5"]);
     }
 
     #[test]

@@ -31,6 +31,13 @@ impl<'a> Server<'a> {
         self.text("run_location") == Some("host") || self.0["host_requested"] == true
     }
 
+    /// Whether a variable is its agent's to set, as the entry declares it.
+    pub fn leaves(self, key: &str) -> bool {
+        let rows = self.0["env_schema"].as_array().into_iter().flatten();
+        rows.into_iter()
+            .any(|row| row["key"] == key && row["scope"] == "agent")
+    }
+
     /// Under which name its sealed files are kept (A114): its package, else its own name.
     pub fn namespace(self) -> &'a str {
         self.text("npm_package")

@@ -341,9 +341,46 @@ pub fn is_blocked(name: &str) -> bool {
         .any(|blocked| blocked.eq_ignore_ascii_case(name))
 }
 
+/// Variables that decide where a program looks, whom it trusts, or what it loads besides; where a server is its owner's,
+/// its agent sets none of them.
+const DELICATE: &[&str] = &["PATH", "HOME", "NODE_EXTRA_CA_CERTS"];
+
+/// Whether a variable is not for an agent to set in a server of its owner. Case does not count.
+pub fn is_delicate(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    is_blocked(&name)
+        || DELICATE.contains(&name.as_str())
+        || name.ends_with("_PROXY")
+        || name.contains("_CA_")
+        || ["SSL_CERT_", "PYTHON", "NPM_CONFIG_"]
+            .iter()
+            .any(|start| name.starts_with(start))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_decides_whom_a_server_trusts_is_delicate() {
+        for name in [
+            "Path",
+            "HOME",
+            "https_proxy",
+            "NO_PROXY",
+            "REQUESTS_CA_BUNDLE",
+            "SSL_CERT_FILE",
+            "NODE_EXTRA_CA_CERTS",
+            "PYTHONHOME",
+            "npm_config_registry",
+            "LD_PRELOAD",
+        ] {
+            assert!(is_delicate(name), "{name}");
+        }
+        for name in ["TOKEN", "API_KEY", "PROXY_KEY", "DATA_PATH"] {
+            assert!(!is_delicate(name), "{name}");
+        }
+    }
 
     #[test]
     fn profiles_have_words() {

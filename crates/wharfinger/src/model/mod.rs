@@ -18,7 +18,7 @@ pub use declaration::{Declaration, DeclarationError, ToolStatus, declarations, d
 pub use declared::{Declared, Roots};
 pub use entry::{
     Again, BLOCKED, EffectivePolicy, Health, KnownName, OnClash, Profile, Restart, Scope,
-    ServerEntry, Source, StartMode, StderrLevel, Transport, is_blocked,
+    ServerEntry, Source, StartMode, StderrLevel, Transport, is_blocked, is_delicate,
 };
 pub use hex::hex;
 pub use limits::Limits;

@@ -15,6 +15,7 @@ mod emergency;
 mod environment;
 mod examples;
 mod gate;
+mod guarded;
 mod journal;
 mod lifecycle;
 mod own;

@@ -9,7 +9,7 @@ use super::entry::{self, Server, servers};
 use super::host::{AppCompute, Location, host_gate};
 use super::package::{is_sensitive_header, name_for, package_name};
 use super::{CredentialFile, Error, Install, Kind};
-use crate::model::Secret;
+use crate::model::{Secret, is_delicate};
 
 pub use rerun::Rerun;
 use rerun::{installed, rerun};
@@ -34,6 +34,8 @@ pub struct Registration {
     pub source: String,
     /// Whether agents may attach it.
     pub agent_visible: bool,
+    /// Names of variables that the owner sets.
+    pub variables: Vec<String>,
 }
 
 /// What a plan depends on besides the request.
@@ -153,6 +155,10 @@ pub fn plan(install: Install, at: &Situation<'_>) -> Result<Plan, Error> {
     };
     let wanted = source_of(install.kind, given.unwrap_or_default());
     if let Some(server) = installed(&install, at.config, given.is_some().then_some(&wanted)) {
+        let mut registrations = at.registrations.iter();
+        if let Some(owned) = registrations.find(|r| r.name == server.name()) {
+            variables(&install, owned, Some(server))?;
+        }
         return rerun(install, server, &wanted);
     }
     let derived = match (install.kind, &install.name) {
@@ -308,6 +314,7 @@ fn attach(install: Install, registration: &Registration) -> Result<Plan, Error> 
             "`{name}` is set up by the owner but not available to agents. Ask the owner to turn on its \"Available to agents\" toggle, then run `mcp_install` again"
         )));
     }
+    variables(&install, registration, None)?;
     let package = ["npm:", "uvx:"]
         .iter()
         .find_map(|p| registration.source.strip_prefix(p));
@@ -323,6 +330,30 @@ fn attach(install: Install, registration: &Registration) -> Result<Plan, Error> 
         auth: install.auth,
         name,
     })
+}
+
+/// What a server of the owner's is given is the owner's, but for variables that its entry leaves to the agent (A101).
+fn variables(
+    install: &Install,
+    registration: &Registration,
+    entry: Option<Server<'_>>,
+) -> Result<(), Error> {
+    let refused: Vec<String> = entry::env_keys(install)
+        .into_iter()
+        .filter(|key| {
+            let is_left = entry.is_some_and(|entry| entry.leaves(key));
+            let is_set = registration.variables.contains(key);
+            !is_left || is_set || is_delicate(key)
+        })
+        .collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    Err(Error::refused(format!(
+        "`{}` is set up by the owner, and `{}` is not for the agent to set in it; nothing was stored. Run `mcp_install` again without it, and ask the owner to set it",
+        registration.name,
+        refused.join("`, `")
+    )))
 }
 
 /// A name that would be taken for another server is not given (A15, A27).

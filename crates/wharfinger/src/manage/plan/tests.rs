@@ -22,6 +22,7 @@ impl Default for Agent {
             name: name.into(),
             source: source.into(),
             agent_visible,
+            variables: vec!["SET".into()],
         };
         Self {
             config: json!({"mcp": {"servers": []}}),
@@ -283,15 +284,35 @@ fn a73_a_registration_is_attached_by_name_or_by_package() {
         Ok(attach(None, vec![]))
     );
     assert_eq!(
-        agent
-            .plan(&json!({"package": "@own/ed", "name": "mine", "auth": false, "env": {"K": "v"}})),
-        Ok(attach(Some(false), vec![sealed("mcp:owned:K", "v")]))
+        agent.plan(&json!({"package": "@own/ed", "name": "mine", "auth": false})),
+        Ok(attach(Some(false), vec![]))
     );
     // A name that only happens to come out the same is not asked for.
     assert_eq!(
         agent.plan(&json!({"package": "@evil/owned"})).unwrap_err(),
         "`owned` is a server of the owner's, from another package; give another `name`"
     );
+}
+
+#[test]
+fn a101_in_a_server_of_the_owner_an_agent_sets_what_its_entry_leaves_to_it() {
+    let mut agent = Agent::default();
+    let with = |key: &str| json!({"name": "owned", "env": {key: "v"}});
+    let refused = |agent: &Agent, arguments: &Value| {
+        let error = agent.plan(arguments).unwrap_err();
+        assert!(error.contains("is set up by the owner"), "{error}");
+    };
+    refused(&agent, &with("K"));
+    refused(&agent, &json!({"name": "owned", "env_keys": ["K"]}));
+    let left = ["K", "SET", "PATH"].map(|key| json!({"key": key, "scope": "agent"}));
+    agent.config = json!({"mcp": {"servers": [{"name": "owned", "env_schema": left}]}});
+    assert_eq!(
+        agent.rerun(&with("K")).secrets,
+        [sealed("mcp:owned:K", "v")]
+    );
+    for key in ["SET", "PATH", "OTHER"] {
+        refused(&agent, &with(key));
+    }
 }
 
 #[test]

@@ -6,7 +6,8 @@
 //! | anything outside `mcp`, `tools`, `limits` | never |
 //! | `limits.<limit>`: smaller | free |
 //! | `limits.<limit>`: larger, new, or taken away | approval |
-//! | `mcp.new_tools_restricted` | free: the tool's own gate is over it, and the owner can lock it (A157) |
+//! | `mcp.new_tools_restricted`: true, or taken away, which is the same | free |
+//! | `mcp.new_tools_restricted`: false | approval: what comes next would ask nobody (A157) |
 //! | `mcp.servers.<name>`: added or removed | approval |
 //! | `mcp.servers.<name>.tool_call_timeout_ms`, `.description` | free |
 //! | `mcp.servers.<name>.run_location`: away from the host | approval, for servers the owner did not register |
@@ -111,7 +112,12 @@ pub(super) fn rule(
                 (_, None) => Rule::Approval(format!("takes away its limit `{path}`")),
             }
         }
-        ["mcp", "new_tools_restricted"] => Rule::Free,
+        ["mcp", "new_tools_restricted"] => match after {
+            // What is not said is true.
+            None | Some(Value::Bool(true)) => Rule::Free,
+            Some(_) if before == Some(&Value::Bool(false)) => Rule::Free,
+            Some(_) => Rule::Approval("lets new tools be called without a person".into()),
+        },
         ["mcp", "servers"] => Rule::Never(
             "servers are changed one by one: `mcp.servers.<name>`, or action `append` for a new one"
                 .into(),

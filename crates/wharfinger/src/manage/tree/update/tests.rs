@@ -258,9 +258,17 @@ fn a96_a_servers_fields_are_named() {
 }
 
 #[test]
-fn a157_new_tools_restricted_is_an_ordinary_field() {
+fn a157_that_new_tools_ask_nobody_needs_a_person() {
     let request = set("mcp.new_tools_restricted", json!(false));
-    check(&request, &["mcp.new_tools_restricted"], &[]);
+    check(
+        &request,
+        &["mcp.new_tools_restricted"],
+        &["lets new tools be called without a person"],
+    );
+    let mut loose = config();
+    loose["mcp"]["new_tools_restricted"] = json!(false);
+    let strict = of(&loose, &set("mcp.new_tools_restricted", json!(true))).unwrap();
+    assert!(strict.approvals.is_empty(), "{strict:?}");
     for lock in ["mcp", "mcp.new_tools_restricted"] {
         let mut locked = config();
         locked["locked_fields"] = json!([lock]);
