@@ -114,7 +114,12 @@ fn a227_arguments_are_edited_and_a_yes_is_good_for_more() {
     let (call, id) = wharf.ask(&CALL);
     assert_snapshot!(wharf.run(&["approve", &id, "--session"]), @"
     $ wharf approve [TASK] --session
-    approved the call of mcp_s_echo by bot, and every call of it in this session
+    ! error: `mcp_s_echo` can't be approved for its session: its client has no session of its own; approve it once
+    [exit 1]
+    ");
+    assert_snapshot!(wharf.run(&["approve", &id, "--arguments"]), @"
+    $ wharf approve [TASK] --arguments
+    approved the call of mcp_s_echo by bot, and every call of it with these arguments until the daemon ends
     ");
     assert!(call.wait_with_output().unwrap().status.success());
     assert_snapshot!(wharf.run(&CALL), @"

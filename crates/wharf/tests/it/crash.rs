@@ -143,16 +143,17 @@ fn a231_a_call_that_waits_outlives_a_crash_and_is_made_once() {
 
     let daemon = again(&wharf);
     let left = until(&wharf, "pending_approval");
-    assert_eq!((id(&left), &left["caller"]), (id(&asked), &json!("told")));
+    assert_eq!((id(&left), &left["caller"]), (id(&asked), &json!("gone")));
     for same in ["name", "arguments", "why", "created", "expires", "reason"] {
         assert_eq!(left[same], asked[same], "{same}");
     }
     assert_eq!(calls(&wharf), 0);
     wharf.json(&["approve", id(&left)]);
-    until(&wharf, "completed");
-    // Its result waits for whoever makes the same call.
-    let collected = calling(&wharf, ECHO, &hi()).join().unwrap();
-    assert_eq!(String::from_utf8_lossy(&collected.stdout), "hi\n");
+    // Nothing is made for a client that is gone, until the same call comes again.
+    assert_eq!(until(&wharf, "approved")["caller"], "gone");
+    assert_eq!(calls(&wharf), 0);
+    let again = calling(&wharf, ECHO, &hi()).join().unwrap();
+    assert_eq!(String::from_utf8_lossy(&again.stdout), "hi\n");
     assert_eq!(calls(&wharf), 1);
     assert_eq!(approvals(&wharf), Vec::<Value>::new());
     assert_eq!(unknown(&wharf), Vec::<Value>::new());
@@ -235,7 +236,8 @@ fn a_crash_right_after_the_yes_makes_the_call_once_or_asks_again() {
             [one] => {
                 assert_eq!((id(one), made, answered), (id(&asked), 0, false));
                 wharf.json(&["approve", id(&asked)]);
-                until(&wharf, "completed");
+                let again = calling(&wharf, ECHO, &hi()).join().unwrap();
+                assert!(again.status.success(), "{again:?}");
                 assert_eq!(calls(&wharf), 1);
             }
             more => panic!("{more:?}"),
