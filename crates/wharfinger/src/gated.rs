@@ -7,10 +7,11 @@ use serde_json::Value;
 use wharfinger_wire::json::{Object, Raw, raw};
 
 use crate::approvals::Reason;
+use crate::bound::{arguments, with_arguments};
 use crate::call::{CallNote, Refusal, ToolCall};
 use crate::catalog::{self, Catalog, Offer, Tool};
+use crate::desk::{Admitted, Asking, Passage};
 use crate::discover::{Found as Discovered, key};
-use crate::gate::{Admitted, Asking, Passage, arguments, with_arguments};
 use crate::manage;
 use crate::model::{Declaration, Declared, OnClash, ServerName, ToolName};
 use crate::policy::{self, Caller, Rights as Known, Verdict, Why};

@@ -8,8 +8,8 @@ use wharfinger_wire::json::{Raw, raw};
 
 use crate::agentfile::{AgentFile, EditError, FileWrite, Protection, StoredFile, Writing};
 use crate::agents::{Leaves, remove_server};
+use crate::bound::arguments;
 use crate::call::Refusal;
-use crate::gate::arguments;
 use crate::journal::{Kind, Record, Who};
 use crate::manage::{
     self, AppCompute, Approved, Connection, Envelope, Install, InstallFailed, Installed, Location,

@@ -7,7 +7,7 @@ use wharfinger_wire::json::raw;
 
 use crate::agentfile::{Task, TaskStatus};
 use crate::approvals::{Approval, ApprovalId, Binding, Ended, Scope};
-use crate::gate::Decider;
+use crate::decide::Decider;
 use crate::journal::{Arguments, EventKind, Kind, Outcome, Record, Who};
 use crate::model::AgentName;
 use crate::session::{Session, SessionOptions};

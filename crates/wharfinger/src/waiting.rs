@@ -222,7 +222,7 @@ fn read(agent: &AgentName, task: &Task) -> Option<NewApproval> {
     let arguments: Arc<RawValue> = Arc::from(RawValue::from_string(task.args.clone()).ok()?);
     let digest = text("arguments")?;
     // A row that was written by somebody else for other arguments is not what anybody was asked about.
-    if digest != crate::gate::digest(&arguments) {
+    if digest != crate::bound::digest(&arguments) {
         return None;
     }
     Some(NewApproval {

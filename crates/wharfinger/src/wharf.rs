@@ -19,8 +19,9 @@ use crate::agents::{self, Agent, LazyKeys};
 use crate::catalog::{Catalog, Claims};
 use crate::config::{Config, Loaded};
 use crate::conversation::SessionState;
+use crate::decide;
+use crate::desk::{Approver, Gate};
 use crate::discover::{self, Discoveries};
-use crate::gate::{self, Approver, Gate};
 use crate::halt;
 use crate::instances::Instances;
 use crate::journal::{Events, Journal, Redact, Store, StoreError};
@@ -269,7 +270,7 @@ impl Wharf {
             source,
         };
         agents::load(&wharf).await?;
-        gate::recall(&wharf).await;
+        decide::recall(&wharf).await;
         discover::recall(&wharf).await.map_err(failed)?;
         wharf.record_start().await;
         wharf.go_on(inbox);
@@ -280,7 +281,7 @@ impl Wharf {
     fn go_on(&self, inbox: mpsc::Receiver<Update>) {
         let (tasks, inner) = (&self.0.context.tasks, || Arc::downgrade(&self.0));
         tasks.spawn(refresh::keep(inner(), inbox));
-        tasks.spawn(gate::keep(inner()));
+        tasks.spawn(decide::keep(inner()));
         tasks.spawn(agentlog::keep(inner(), self.log_entries()));
         self.activate();
     }
