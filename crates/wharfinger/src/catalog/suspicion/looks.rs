@@ -95,8 +95,6 @@ pub(super) fn plain(c: char) -> Option<char> {
         // Bold, italic, script and so on: alphabets of 52 letters, then digits.
         0x1D400..=0x1D6A3 => letter(code - 0x1D400),
         0x1D7CE..=0x1D7FF => digit(code - 0x1D7CE),
-        // Beyond these, no letter is drawn like a plain one.
-        0x2D00.. => c,
         _ => LOOKALIKES
             .iter()
             .find(|(_, like)| like.contains(c))
