@@ -92,9 +92,23 @@ struct Document;
 
 /// The `OpenAPI` document, as it is committed.
 pub fn openapi() -> String {
-    let mut text = Document::openapi()
-        .to_pretty_json()
-        .expect("the document serializes");
+    let mut document = Document::openapi();
+    for item in document.paths.paths.values_mut() {
+        let all = [
+            &mut item.get,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
+        ];
+        for operation in all.into_iter().flatten() {
+            // Unique, as they have to be: names of functions are so in their module only, which is the tag.
+            let tag = operation.tags.iter().flatten().next();
+            operation.operation_id = tag
+                .zip(operation.operation_id.as_ref())
+                .map(|(tag, id)| format!("{tag}_{id}"));
+        }
+    }
+    let mut text = document.to_pretty_json().expect("the document serializes");
     text.push('\n');
     text
 }

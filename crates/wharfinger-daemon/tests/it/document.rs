@@ -1,5 +1,6 @@
 //! The committed `OpenAPI` document.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -36,11 +37,13 @@ async fn it_is_served_and_complete() {
         let pointer = reference.split('"').next().unwrap();
         assert!(served.pointer(pointer).is_some(), "{pointer}");
     }
-    // Each operation is described.
+    // Each operation is described, and has an id that no other one has.
+    let mut ids = HashSet::new();
     for (path, operations) in served["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
             assert!(operation["summary"].is_string(), "{method} {path}");
-            assert!(operation["operationId"].is_string(), "{method} {path}");
+            let id = operation["operationId"].as_str().unwrap();
+            assert!(ids.insert(id), "{id}: {method} {path}");
         }
     }
     dock.close().await;
