@@ -22,9 +22,6 @@ use crate::wharf::{Inner, Wharf, lock};
 /// The agent that is always there.
 const DEFAULT: &str = "default";
 
-/// Where a file says which profile its agent has. Files of other programs do not; their agents are agents.
-const PROFILE: &str = "wharfinger_profile";
-
 /// Why something could not be done with an agent.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -151,7 +148,7 @@ impl Agent {
     }
 
     fn of_file(name: AgentName, file: AgentFile) -> Result<Self, agentfile::Error> {
-        let profile = file.meta(PROFILE)?;
+        let profile = file.meta(agentfile::PROFILE)?;
         let profile = profile.as_deref().and_then(Profile::parse);
         Ok(Self {
             profile: profile.unwrap_or(Profile::Agent),
@@ -289,7 +286,7 @@ fn new(name: &AgentName, profile: Profile) -> NewAgent {
     }
     NewAgent {
         name: name.to_string(),
-        meta: vec![(PROFILE.to_owned(), profile.as_str().to_owned())],
+        meta: vec![(agentfile::PROFILE.to_owned(), profile.as_str().to_owned())],
         config,
     }
 }
@@ -770,7 +767,11 @@ impl Wharf {
         if lock(&self.0.agents).contains_key(&name) {
             return Err(AgentError::Exists(name));
         }
-        let runs = crate::installed::would_run(&peek.servers, &self.config());
+        let mut runs = crate::installed::would_run(&peek.servers, &self.config());
+        if peek.profile.as_deref() == Some(Profile::Chat.as_str()) {
+            let all = "every server that is registered, and nobody is asked: its profile is `chat`";
+            runs.push(all.to_owned());
+        }
         if !confirmed && !runs.is_empty() {
             return Err(AgentError::Unconfirmed { runs });
         }

@@ -10,6 +10,9 @@ use serde_json::Value;
 use super::schema::{self, BOUNDS, COUNTS, MADE, NEEDED, Needed};
 use super::{Error, Keys};
 
+/// Where a file says which profile its agent has. Files of other programs do not; their agents are agents.
+pub(crate) const PROFILE: &str = "wharfinger_profile";
+
 /// What a file says of itself, without its being opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Peek {
@@ -23,6 +26,8 @@ pub struct Peek {
     pub owner_did: Option<String>,
     /// Whether that is us. A claim of the file, proven only by its envelopes.
     pub is_ours: bool,
+    /// Which profile it says it has.
+    pub profile: Option<String>,
     /// Its configuration.
     pub config: Value,
     /// Entries of `mcp.servers`, as they are.
@@ -49,6 +54,7 @@ pub fn peek(path: &Path, keys: &Keys) -> Result<Peek, Error> {
         },
         schema: look.schema,
         did: meta("adf_did")?,
+        profile: meta(PROFILE)?,
         is_ours: owner_did.as_deref() == Some(keys.owner_did()),
         owner_did,
         servers: look

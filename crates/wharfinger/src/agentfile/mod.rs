@@ -31,6 +31,7 @@ mod tests;
 mod trust;
 mod unlocking;
 
+pub(crate) use check::PROFILE;
 pub use check::{Peek, peek};
 pub use config::Draft;
 pub use envelope::{Envelope, EnvelopeState};

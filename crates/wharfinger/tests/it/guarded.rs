@@ -132,6 +132,34 @@ async fn what_an_agent_has_installed_and_is_another_after_a_restart_is_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_says_its_agent_is_a_chat_is_asked_about() {
+    let yard = open_yard(Home::new()).await;
+    let path = yard.home.file("theirs.adf");
+    let new = NewAgent {
+        name: "theirs".into(),
+        meta: vec![("wharfinger_profile".into(), "chat".into())],
+        config: json!({}),
+    };
+    let keys = Keys::load_or_create(yard.home.path()).unwrap();
+    AgentFile::create(&path, &new, &keys)
+        .unwrap()
+        .close()
+        .unwrap();
+    let refused = yard.wharf.import_agent(path.clone(), None, false).await;
+    let Err(AgentError::Unconfirmed { runs }) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        runs[0].starts_with("every server that is registered"),
+        "{runs:?}"
+    );
+    let name = yard.wharf.import_agent(path, None, true).await.unwrap();
+    let state = yard.wharf.agent_state(name.as_str()).unwrap();
+    assert_eq!(state.profile, wharfinger::model::Profile::Chat);
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_file_says_of_its_owner_is_no_reason_to_run_it() {
     let yard = open_yard(Home::new()).await;
     let here = Keys::load_or_create(yard.home.path()).unwrap();
