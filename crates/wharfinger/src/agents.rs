@@ -3,20 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use serde_json::{Value, json};
 
-use crate::agentfile::{self, AgentFile, Draft, EditError, Keys, NewAgent, PinRow};
-use crate::config::Config;
+use crate::agent::{Agent, LazyKeys, rights};
+use crate::agentfile::{self, AgentFile, Draft, EditError, NewAgent, PinRow};
 use crate::journal::{Kind, Record, StoreError, Who};
-use crate::launch::Scratch;
-use crate::model::{
-    AgentName, Declaration, Pin, Profile, ServerName, ToolName, declarations, declare, nearest,
-};
-use crate::rights::Rights;
+use crate::model::{AgentName, Declaration, Profile, ServerName, declarations, declare, nearest};
 use crate::wharf::{Inner, Wharf, lock};
 
 /// The agent that is always there.
@@ -107,175 +101,6 @@ pub(crate) enum DeclareError {
     /// The file.
     #[error("{0}")]
     File(String),
-}
-
-/// An agent.
-pub(crate) struct Agent {
-    pub(crate) name: AgentName,
-    pub(crate) profile: Profile,
-    /// Or why it can't be used.
-    file: Result<Arc<AgentFile>, String>,
-    rights: ArcSwap<Rights>,
-    /// Its file was made here, or what would run of it was confirmed.
-    is_trusted: AtomicBool,
-    /// One change after the other.
-    editing: tokio::sync::Mutex<()>,
-    /// Where its servers stand, as long as one of them is there (A192).
-    scratch: Mutex<Weak<Scratch>>,
-    /// Its servers, by what they were made of.
-    view: Mutex<Option<View>>,
-}
-
-struct View {
-    config: Arc<Config>,
-    rights: Arc<Rights>,
-    made: Arc<Config>,
-}
-
-impl Agent {
-    /// An agent without a file, that has every server.
-    pub(crate) fn chat(name: AgentName) -> Self {
-        Self {
-            name,
-            profile: Profile::Chat,
-            file: Err("it has no file".into()),
-            rights: ArcSwap::default(),
-            is_trusted: AtomicBool::new(true),
-            editing: tokio::sync::Mutex::default(),
-            scratch: Mutex::default(),
-            view: Mutex::default(),
-        }
-    }
-
-    fn of_file(name: AgentName, file: AgentFile) -> Result<Self, agentfile::Error> {
-        let profile = file.meta(agentfile::PROFILE)?;
-        let profile = profile.as_deref().and_then(Profile::parse);
-        Ok(Self {
-            profile: profile.unwrap_or(Profile::Agent),
-            rights: ArcSwap::from_pointee(rights(&file)?),
-            is_trusted: AtomicBool::new(file.is_trusted()?),
-            file: Ok(Arc::new(file)),
-            ..Self::chat(name)
-        })
-    }
-
-    fn unusable(name: AgentName, reason: String) -> Self {
-        Self {
-            // What it would be allowed is not known, so it is allowed nothing.
-            profile: Profile::Agent,
-            file: Err(reason),
-            is_trusted: AtomicBool::new(false),
-            ..Self::chat(name)
-        }
-    }
-
-    pub(crate) fn rights(&self) -> Arc<Rights> {
-        self.rights.load_full()
-    }
-
-    /// Whether what is in its file alone may run.
-    pub(crate) fn is_trusted(&self) -> bool {
-        self.is_trusted.load(Ordering::Acquire)
-    }
-
-    /// Why nothing may be done for it at all.
-    pub(crate) fn problem(&self) -> Option<&str> {
-        match self.profile {
-            Profile::Agent => self.file.as_ref().err().map(String::as_str),
-            Profile::Chat => None,
-        }
-    }
-
-    pub(crate) fn file(&self) -> Result<Arc<AgentFile>, String> {
-        self.file.clone()
-    }
-
-    /// The folder that its servers on this machine stand in; none for agents of the chat profile, whose servers stand in
-    /// their workspace.
-    pub(crate) fn scratch(&self, wharf: &Wharf) -> Option<Arc<Scratch>> {
-        let path = match (self.profile, &self.file) {
-            (Profile::Agent, Ok(file)) => file.path().to_owned(),
-            (Profile::Chat, _) | (_, Err(_)) => return None,
-        };
-        let mut kept = lock(&self.scratch);
-        if let Some(scratch) = kept.upgrade() {
-            return Some(scratch);
-        }
-        match Scratch::new(&wharf.0.scratch, &path) {
-            Ok(scratch) => {
-                let scratch = Arc::new(scratch);
-                *kept = Arc::downgrade(&scratch);
-                Some(scratch)
-            }
-            Err(error) => {
-                tracing::warn!(agent = %self.name, "{error}; its servers stand in its workspace");
-                None
-            }
-        }
-    }
-
-    /// The servers that it has.
-    pub(crate) fn view(&self, config: Arc<Config>, wharf: &Wharf) -> Arc<Config> {
-        if self.profile == Profile::Chat {
-            return config;
-        }
-        let rights = self.rights();
-        let mut view = lock(&self.view);
-        if let Some(view) = &*view
-            && Arc::ptr_eq(&view.config, &config)
-            && Arc::ptr_eq(&view.rights, &rights)
-        {
-            return view.made.clone();
-        }
-        let made = Arc::new(crate::installed::view(self, &config, &rights, wharf));
-        *view = Some(View {
-            config,
-            rights,
-            made: made.clone(),
-        });
-        made
-    }
-}
-
-/// What a file gives its agent.
-fn rights(file: &AgentFile) -> Result<Rights, agentfile::Error> {
-    let pins = file.pins()?;
-    Ok(Rights::read(
-        &file.config(),
-        pins.into_iter().filter_map(pin).collect(),
-    ))
-}
-
-/// A row as a pin; one that names nothing is none.
-pub(crate) fn pin(row: PinRow) -> Option<Pin> {
-    Some(Pin {
-        server: ServerName::new(&row.server).ok()?,
-        tool: ToolName::new(&row.tool).ok()?,
-        exposed: row.exposed,
-        listed_for: row.listed_for,
-        reviewed: row.reviewed,
-        current: row.current,
-        change: row
-            .change
-            .and_then(|change| serde_json::from_str(&change).ok()),
-        changed_at: row.changed_at,
-        on_before: row.on_before,
-    })
-}
-
-/// A pin as a row.
-pub(crate) fn row(pin: Pin) -> PinRow {
-    PinRow {
-        server: pin.server.to_string(),
-        tool: pin.tool.as_str().to_owned(),
-        exposed: pin.exposed,
-        listed_for: pin.listed_for,
-        reviewed: pin.reviewed,
-        current: pin.current,
-        change: pin.change.map(|change| json!(change).to_string()),
-        changed_at: pin.changed_at,
-        on_before: pin.on_before,
-    }
 }
 
 /// What an agent begins with.
@@ -375,30 +200,8 @@ fn open_all(
     Ok(agents)
 }
 
-fn path(folder: &Path, name: &AgentName) -> PathBuf {
+pub(crate) fn path(folder: &Path, name: &AgentName) -> PathBuf {
     folder.join(format!("{name}.adf"))
-}
-
-/// The owner's keys, made when first needed.
-#[derive(Clone, Debug)]
-pub(crate) struct LazyKeys(Arc<(PathBuf, Mutex<Option<Keys>>)>);
-
-impl LazyKeys {
-    pub(crate) fn new(folder: PathBuf) -> Self {
-        Self(Arc::new((folder, Mutex::default())))
-    }
-
-    pub(crate) fn get(&self) -> Result<Keys, agentfile::Error> {
-        let mut keys = lock(&self.0.1);
-        if let Some(keys) = &*keys {
-            return Ok(keys.clone());
-        }
-        let loaded = Keys::load_or_create(&self.0.0)?;
-        if let Some(warning) = loaded.warning() {
-            tracing::warn!("{warning}");
-        }
-        Ok(keys.insert(loaded).clone())
-    }
 }
 
 /// An agent as its owner sees it.
@@ -485,7 +288,7 @@ impl Wharf {
     }
 
     /// An agent that can be used.
-    fn usable(&self, name: &str) -> Result<(Arc<Agent>, Arc<AgentFile>), AgentError> {
+    pub(crate) fn usable(&self, name: &str) -> Result<(Arc<Agent>, Arc<AgentFile>), AgentError> {
         let agent = self.own_agent(&self.agent(name)?);
         let file = agent.file().map_err(|reason| AgentError::Unusable {
             name: agent.name.clone(),
@@ -553,7 +356,7 @@ impl Wharf {
     }
 
     /// It is there from now on.
-    fn keep_agent(&self, agent: Arc<Agent>) {
+    pub(crate) fn keep_agent(&self, agent: Arc<Agent>) {
         let mut agents = lock(&self.0.agents);
         lock(&self.0.removed_agents).remove(&agent.name);
         agents.insert(agent.name.clone(), agent);
@@ -731,101 +534,6 @@ impl Wharf {
         })
     }
 
-    /// Writes a copy of an agent's file to a path where nothing is yet.
-    pub async fn export_agent(&self, name: &str, to: PathBuf) -> Result<(), AgentError> {
-        let (agent, file) = self.usable(name)?;
-        blocking(move || file.export_to(&to)).await?;
-        self.0.journal.write_now(Record {
-            agent: Some(agent.name.clone()),
-            ..Record::new(Kind::AgentExported, Who::Owner)
-        });
-        Ok(())
-    }
-
-    /// Takes a copy of a file in as an agent. A file from elsewhere runs nothing of its own before that is confirmed
-    /// (T1), whoever's it says it is: [`AgentError::Unconfirmed`] says what it would.
-    pub async fn import_agent(
-        &self,
-        from: PathBuf,
-        name: Option<AgentName>,
-        confirmed: bool,
-    ) -> Result<AgentName, AgentError> {
-        let _changing = self.0.changing_agents.lock().await;
-        let keys = self.0.keys.clone();
-        let looked = from.clone();
-        let (keys, peek) = blocking(move || {
-            let keys = keys.get()?;
-            let peek = agentfile::peek(&looked, &keys)?;
-            Ok((keys, peek))
-        })
-        .await?;
-        let name = match name {
-            Some(name) => name,
-            None => AgentName::new(&crate::installed::agent_name(&peek.name))
-                .map_err(|why| AgentError::Refused(format!("the name {:?} {why}", peek.name)))?,
-        };
-        if lock(&self.0.agents).contains_key(&name) {
-            return Err(AgentError::Exists(name));
-        }
-        let mut runs = crate::installed::would_run(&peek.servers, &self.config());
-        if peek.profile.as_deref() == Some(Profile::Chat.as_str()) {
-            let all = "every server that is registered, and nobody is asked: its profile is `chat`";
-            runs.push(all.to_owned());
-        }
-        if !confirmed && !runs.is_empty() {
-            return Err(AgentError::Unconfirmed { runs });
-        }
-        let (to, own) = (path(&self.0.agents_folder, &name), name.clone());
-        let agent = blocking(move || {
-            agentfile::copy(&from, &to, &keys)?;
-            let file = AgentFile::open(&to, &keys)?;
-            if confirmed {
-                file.trust()?;
-            }
-            if !file.is_read_only() {
-                // What waits in the original waits for that one's agent.
-                file.settle_tasks(|_| false)?;
-            }
-            Agent::of_file(own, file)
-        })
-        .await?;
-        let agent = Arc::new(agent);
-        self.keep_agent(agent.clone());
-        self.0.journal.write_now(Record {
-            agent: Some(name.clone()),
-            ..Record::new(Kind::AgentImported, Who::Owner)
-        });
-        self.disable_missing(&agent).await;
-        Ok(name)
-    }
-
-    /// What is in the file of an agent alone may run from now on (T1); gives what that is.
-    pub async fn confirm_agent(&self, name: &str) -> Result<Vec<String>, AgentError> {
-        let (agent, file) = self.usable(name)?;
-        // No edit publishes what it read before this.
-        let editing = agent.editing.lock().await;
-        blocking(move || file.trust()).await?;
-        agent.is_trusted.store(true, Ordering::Release);
-        // Its view is made anew.
-        agent.rights.store(Arc::new(Rights::clone(&agent.rights())));
-        drop(editing);
-        self.changed();
-        let rows: Vec<Value> = agent
-            .rights()
-            .attached
-            .iter()
-            .map(|attached| attached.row.clone())
-            .collect();
-        self.0.journal.write_now(Record {
-            agent: Some(agent.name.clone()),
-            ..Record::new(Kind::AgentImported, Who::Owner)
-        });
-        for session in self.sessions_of(&agent.name) {
-            session.become_active().await;
-        }
-        Ok(crate::installed::would_run(&rows, &self.config()))
-    }
-
     /// Tools of servers that are not there any more are switched off (A140, A202).
     pub(crate) async fn disable_missing(&self, agent: &Arc<Agent>) {
         let view = agent.view(self.config(), self);
@@ -937,7 +645,7 @@ fn edited<T>(result: Result<T, EditError<Option<AgentError>>>) -> Result<T, Agen
 }
 
 /// Does something that may block.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     act: impl FnOnce() -> Result<T, agentfile::Error> + Send + 'static,
 ) -> Result<T, agentfile::Error> {
     let done = tokio::task::spawn_blocking(act).await;

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 use wharfinger_wire::server::is_logged_at;
 
-use crate::agents::Agent;
+use crate::agent::Agent;
 use crate::call::{CallNote, Heard};
 use crate::catalog::{Directory, Offers};
 use crate::model::{AgentName, Declared, ServerName, SessionId};

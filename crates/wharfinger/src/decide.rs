@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use wharfinger_wire::json::{Object, Raw};
 
-use crate::agents::Agent;
+use crate::agent::Agent;
 use crate::approvals::{Approval, ApprovalId, Decision, Reason, Scope};
 use crate::bound::digest;
 use crate::call::{Refusal, Target};

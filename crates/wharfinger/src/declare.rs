@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wharfinger_wire::json::raw;
 
+use crate::agent::{Agent, pin, row};
 use crate::agentfile::{Draft, EditError};
-use crate::agents::{Agent, pin, row};
 use crate::catalog::{
     Before, GivenName, Listed, Other, Others, Outcome, Rules, What, allocate_agent,
     available_tools, reconcile,

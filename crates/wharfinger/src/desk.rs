@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use wharfinger_wire::json::{Object, Raw};
 
-use crate::agents::Agent;
+use crate::agent::Agent;
 use crate::approvals::{Approval, ApprovalId, Binding, Book, Decision, Given, Grants, Reason};
 use crate::bound::hash;
 use crate::call::Refusal;

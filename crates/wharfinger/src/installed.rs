@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agents::Agent;
+use crate::agent::Agent;
 use crate::config::Config;
 use crate::manage;
 use crate::model::{

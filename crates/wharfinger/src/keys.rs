@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 
 use serde_json::Value;
 
+use crate::agent::Agent;
 use crate::agentfile::{AgentFile, Error, reveal};
-use crate::agents::Agent;
 use crate::launch::{self, Request};
 use crate::model::{Secret, ServerEntry, is_blocked, is_delicate};
 use crate::servers::{Prepare, Prepared};

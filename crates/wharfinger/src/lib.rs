@@ -70,6 +70,7 @@
 #![deny(missing_docs)]
 
 mod active;
+mod agent;
 pub mod agentfile;
 mod agentlog;
 mod agents;
@@ -84,6 +85,7 @@ mod decide;
 mod declare;
 mod desk;
 mod discover;
+mod exchange;
 mod gate;
 mod gated;
 mod halt;

@@ -3,8 +3,9 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::{Agent, pin, row};
 use crate::agentfile::{Draft, EditError};
-use crate::agents::{Agent, AgentError, pin, row};
+use crate::agents::AgentError;
 use crate::catalog::{self, Accept, Other, Others, ReviewError};
 use crate::journal::{Kind, Record, Who};
 use crate::manage;

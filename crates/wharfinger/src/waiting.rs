@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::agent::Agent;
 use crate::agentfile::{AgentFile, Error, Task, TaskChange, TaskStatus};
-use crate::agents::Agent;
 use crate::approvals::{ApprovalId, Binding, Caller, NewApproval, Reason};
 use crate::model::{AgentName, ServerName, SessionId};
 use crate::wharf::Wharf;

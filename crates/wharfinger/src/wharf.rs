@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharfinger_wire::json::raw;
 
+use crate::agent::{Agent, LazyKeys};
 use crate::agentfile;
 use crate::agentlog;
-use crate::agents::{self, Agent, LazyKeys};
+use crate::agents;
 use crate::catalog::{Catalog, Claims};
 use crate::config::{Config, Loaded};
 use crate::conversation::SessionState;
