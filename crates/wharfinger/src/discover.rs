@@ -21,8 +21,9 @@ use crate::launch;
 use crate::model::{
     AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport, hex,
 };
+use crate::packages::Packaged;
 use crate::policy;
-use crate::servers::{self, Asked, Note, Plans, Spec};
+use crate::servers::{self, Asked, Discovered, Note, Plans, Spec};
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 
 /// Different declarations of clients that are remembered for one server.
@@ -407,6 +408,18 @@ async fn ask_server(
     declared: &Declared,
     key: &str,
 ) -> Result<Known, String> {
+    let discovered = start_once(wharf, entry, declared).await?;
+    keep_discovered(wharf, entry, key, &discovered)
+        .await
+        .map_err(|error| error.to_string())
+}
+
+/// Starts a server for a moment, in a folder of its own, to see what it offers (V51).
+pub(crate) async fn start_once(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    declared: &Declared,
+) -> Result<Discovered, String> {
     let scratch = &wharf.0.scratch;
     let dir = std::fs::create_dir_all(scratch).and_then(|()| {
         tempfile::Builder::new()
@@ -438,10 +451,7 @@ async fn ask_server(
         server: entry.name.clone(),
     });
     let discovered = servers::discover(&wharf.0.context, &spec, dir, audience).await;
-    let discovered = discovered.map_err(|error| error.to_string())?;
-    keep_discovered(wharf, entry, key, &discovered)
-        .await
-        .map_err(|error| error.to_string())
+    discovered.map_err(|error| error.to_string())
 }
 
 /// For whom, and where.
@@ -470,9 +480,19 @@ pub(crate) fn spec(
     if !plan.refused.is_empty() {
         tracing::warn!(server = %entry.name, "variables that no server may have are left out: {}", plan.refused.join(", "));
     }
+    // Which package is there is looked at with each start.
+    let plan = match entry.runs_package() {
+        None => plan.into(),
+        Some(_) => Plans::Made(Arc::new(Packaged {
+            wharf: Arc::downgrade(&wharf.0),
+            entry: entry.clone(),
+            workspace: made.workspace.to_owned(),
+            scratch: made.scratch.map(std::path::Path::to_owned),
+        })),
+    };
     Some(Spec {
         name: entry.name.clone(),
-        plan: plan.into(),
+        plan,
         policy: policy::effective(entry, made.profile),
         roots: roots(entry, declared, made.workspace),
         declared: declared.clone(),

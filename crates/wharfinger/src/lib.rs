@@ -100,6 +100,7 @@ mod log;
 pub mod manage;
 pub mod model;
 mod own;
+mod packages;
 pub mod policy;
 mod record;
 mod refresh;
@@ -124,6 +125,9 @@ pub use decide::{Decider, DecisionError};
 pub use desk::{Approver, Deciding};
 pub use halt::HaltError;
 pub use log::{LogEntry, LogLevel, LogStream, Logged};
+pub use packages::{
+    Installing, LIMIT as INSTALL_LIMIT, Outdated, PackageError, PackageReport, Upgrade,
+};
 pub use report::{Details, Report, ToolReport};
 pub use request::Request;
 pub use session::{Session, SessionNote, SessionOptions};

@@ -10,6 +10,7 @@ mod events;
 mod files;
 mod halt;
 mod journal;
+mod packages;
 mod problem;
 mod servers;
 pub(crate) mod sessions;
@@ -50,6 +51,12 @@ pub(crate) use problem::ApiError;
         servers::discover,
         servers::logs,
         servers::tools,
+        packages::install,
+        packages::leftover,
+        packages::outdated,
+        packages::upgrade,
+        packages::switch,
+        packages::back,
         agents::list,
         agents::show,
         agents::add,
@@ -134,6 +141,14 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route(&format!("{one}/stop"), post(servers::stop))
         .route(&format!("{one}/discover"), post(servers::discover))
         .route(&format!("{one}/logs"), get(servers::logs))
+        .route(
+            &format!("{one}/install"),
+            get(packages::leftover).post(packages::install),
+        )
+        .route(&format!("{one}/upgrade"), post(packages::upgrade))
+        .route(&format!("{one}/upgrade/switch"), post(packages::switch))
+        .route(&format!("{one}/upgrade/back"), post(packages::back))
+        .route("/api/outdated", get(packages::outdated))
         .route("/api/agents", get(agents::list).post(agents::add))
         .route(
             "/api/agents/{agent}",

@@ -5,6 +5,7 @@
 
 mod environment;
 pub mod guard;
+pub mod packages;
 mod process;
 mod profile;
 pub mod scratch;
