@@ -114,6 +114,7 @@ mod target;
 mod tasks;
 mod tell;
 mod tools;
+mod upgrade;
 pub mod vault;
 mod waiting;
 mod wharf;
@@ -125,14 +126,13 @@ pub use decide::{Decider, DecisionError};
 pub use desk::{Approver, Deciding};
 pub use halt::HaltError;
 pub use log::{LogEntry, LogLevel, LogStream, Logged};
-pub use packages::{
-    Installing, LIMIT as INSTALL_LIMIT, Outdated, PackageError, PackageReport, Upgrade,
-};
+pub use packages::{Installing, LIMIT as INSTALL_LIMIT, PackageError, PackageReport};
 pub use report::{Details, Report, ToolReport};
 pub use request::Request;
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use tools::{AgentSettings, AgentTool, Definitions, ServerSettings, Switches, Which};
+pub use upgrade::{ChangedTool, Outdated, Upgrade};
 pub use wharf::{OpenError, Options, Wharf};
 /// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results
 /// and answers are told.

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{PackageError, directly};
 use crate::catalog::{self, Listing, Others};
 use crate::discover::{self, Found};
 use crate::launch::packages::{InstallError, Resolved};
 use crate::model::{Declared, Difference, Package, ServerEntry, ServerName};
+use crate::packages::{PackageError, directly};
 use crate::wharf::{Wharf, lock};
 
 /// Versions that were tried and may be put in force, by server.

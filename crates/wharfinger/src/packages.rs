@@ -1,8 +1,6 @@
 //! Packages that servers are made of: kept here by `launch`, asked for by entries. What an entry runs in the end is
 //! settled in [`Wharf::runnable`].
 
-mod upgrade;
-
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,9 +18,8 @@ use crate::launch::packages::{Direct, InstallError, Packages, Resolved, Work};
 use crate::launch::{self, Request};
 use crate::model::{Package, PackageKind, ServerEntry, ServerName, Transport};
 use crate::servers::{Prepare, Prepared};
+use crate::upgrade::Candidates;
 use crate::wharf::{Inner, Wharf, lock};
-pub(crate) use upgrade::Candidates;
-pub use upgrade::{Outdated, Upgrade};
 
 /// How long an install may take unless somebody gives it longer (A63).
 pub const LIMIT: Duration = Duration::from_secs(120);
@@ -169,7 +166,7 @@ impl Wharf {
     }
 
     /// What programs that install are given.
-    fn work<'a>(
+    pub(crate) fn work<'a>(
         &'a self,
         limit: Duration,
         stop: &'a CancellationToken,
@@ -186,7 +183,7 @@ impl Wharf {
     }
 
     /// Does something with them, which an emergency ends.
-    async fn ending<T>(
+    pub(crate) async fn ending<T>(
         &self,
         stop: &CancellationToken,
         acting: impl Future<Output = Result<T, InstallError>>,
@@ -205,7 +202,7 @@ impl Wharf {
         acting.await
     }
 
-    fn told(&self, wanted: &Package, error: &InstallError) -> PackageError {
+    pub(crate) fn told(&self, wanted: &Package, error: &InstallError) -> PackageError {
         let message = format!("`{}` can't be installed: {error}", wanted.spec());
         PackageError {
             message: self.redactor().text(&message).into_owned(),
@@ -405,7 +402,7 @@ impl Wharf {
 }
 
 /// An entry that runs an install.
-fn directly(entry: &ServerEntry, direct: Direct, args: Vec<String>) -> ServerEntry {
+pub(crate) fn directly(entry: &ServerEntry, direct: Direct, args: Vec<String>) -> ServerEntry {
     let cwd = match &entry.transport {
         Transport::Stdio { cwd, .. } => cwd.clone(),
         Transport::Http { .. } => None,
