@@ -1,12 +1,16 @@
 //! The command line: every command, option and word of help. `docs/cli.md`, the man page and the completions are made
 //! from this.
 
+mod registry;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+
+pub(crate) use registry::{Registry, Search};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -61,6 +65,9 @@ pub(crate) enum Command {
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,
     Add(Add),
+    Search(Search),
+    #[command(subcommand)]
+    Registry(Registry),
     /// List the servers and what they are doing
     List(AsAgent),
     Show(Show),
