@@ -77,7 +77,7 @@ impl Document {
             match checked {
                 Ok(entry) => document.entries.push(entry.tidy()),
                 Err(why) if name.is_empty() => {
-                    document.dropped.push(format!("entry {}: {why}", index + 1))
+                    document.dropped.push(format!("entry {}: {why}", index + 1));
                 }
                 Err(why) => document.dropped.push(format!("{name}: {why}")),
             }
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn a1_what_is_no_list_is_refused_as_a_whole() {
         let check = |text: &str, expect: DocumentError| {
-            assert_eq!(Document::read(text), Err(expect), "{text}")
+            assert_eq!(Document::read(text), Err(expect), "{text}");
         };
         check("[]", DocumentError::NotAnObject);
         check("\"x\"", DocumentError::NotAnObject);

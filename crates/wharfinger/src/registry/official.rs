@@ -72,8 +72,8 @@ struct Package {
     transport: Option<Transport>,
     #[serde(default)]
     runtime_arguments: Vec<Argument>,
-    #[serde(default)]
-    package_arguments: Vec<Argument>,
+    #[serde(default, rename = "packageArguments")]
+    arguments: Vec<Argument>,
     #[serde(default)]
     environment_variables: Vec<Input>,
 }
@@ -266,7 +266,7 @@ fn run(server: &Server, package: &Package) -> Result<Entry, String> {
         return Err("it needs options of the program that runs it, which can't be given".into());
     }
     entry.version.clone_from(&package.version);
-    for argument in &package.package_arguments {
+    for argument in &package.arguments {
         entry.args.extend(words(argument)?);
     }
     for variable in &package.environment_variables {
@@ -314,7 +314,7 @@ fn words(argument: &Argument) -> Result<Vec<String>, String> {
     let value = match (&argument.value, &argument.default) {
         (Some(value), _) => Some(braces(value)),
         (None, _) if argument.is_required => Some(format!("{{{}}}", kebab(&shown))),
-        (None, Some(_)) | (None, None) => None,
+        (None, Some(_) | None) => None,
     };
     Ok(match (argument.kind.as_str(), value) {
         // A flag without a value, or one that nobody has to give.
@@ -337,7 +337,7 @@ fn braces(text: &str) -> String {
             break;
         };
         out.push_str(before);
-        out.push_str(&format!("{{{}}}", kebab(name)));
+        out.extend(["{", &kebab(name), "}"]);
         rest = after;
     }
     out + rest
@@ -421,7 +421,7 @@ mod tests {
     use super::*;
     use crate::registry::{Answers, fill};
 
-    fn check(server: Value, expect: Result<Value, &str>) {
+    fn check(server: &Value, expect: Result<Value, &str>) {
         let page = json!({"servers": [{"server": server}], "metadata": {"count": 1}}).to_string();
         let found = listed(&page).unwrap();
         let entry = found.servers.into_iter().next().map(|server| server.entry);
@@ -439,7 +439,7 @@ mod tests {
     #[test]
     fn a14_packages_and_addresses_become_entries() {
         check(
-            json!({"name": "io.github.a/b", "description": "B", "version": "1.0.0", "packages": [
+            &json!({"name": "io.github.a/b", "description": "B", "version": "1.0.0", "packages": [
                 {"registryType": "oci", "identifier": "a/b:1"},
                 {"registryType": "npm", "identifier": "@a/b", "version": "1.2.3", "transport": {"type": "stdio"},
                  "runtimeArguments": [{"type": "named", "name": "-y"}],
@@ -456,11 +456,11 @@ mod tests {
             ),
         );
         check(
-            json!({"name": "a/b", "packages": [{"registryType": "pypi", "identifier": "b"}]}),
+            &json!({"name": "a/b", "packages": [{"registryType": "pypi", "identifier": "b"}]}),
             Ok(json!({"command": "uvx", "args": ["b"], "location": "host"})),
         );
         check(
-            json!({"name": "a/b", "remotes": [
+            &json!({"name": "a/b", "remotes": [
                 {"type": "sse", "url": "https://a.example/sse"},
                 {"type": "streamable-http", "url": "https://a.example/mcp", "headers": [
                     {"name": "Authorization", "value": "Bearer {token}", "isRequired": true, "isSecret": true},
@@ -480,35 +480,35 @@ mod tests {
             json!({"name": "a/b", "packages": [package]})
         };
         check(
-            json!({"name": "a/b"}),
+            &json!({"name": "a/b"}),
             Err("it says neither what to run nor where it is"),
         );
         check(
-            package(json!({"registryType": "oci"})),
+            &package(json!({"registryType": "oci"})),
             Err("it is a container image, and containers come later"),
         );
         check(
-            package(json!({"registryType": "nuget"})),
+            &package(json!({"registryType": "nuget"})),
             Err("packages of `nuget` can't be run here"),
         );
         check(
-            package(json!({"transport": {"type": "sse"}})),
+            &package(json!({"transport": {"type": "sse"}})),
             Err("it is started as a web server (sse), which comes later"),
         );
         check(
-            package(
+            &package(
                 json!({"runtimeArguments": [{"type": "named", "name": "--node-arg", "value": "x"}]}),
             ),
             Err("it needs options of the program that runs it, which can't be given"),
         );
         check(
-            package(
+            &package(
                 json!({"packageArguments": [{"type": "named", "name": "--key", "isRequired": true, "isSecret": true}]}),
             ),
             Err("it takes a secret as an argument (`--key`), where everybody would see it"),
         );
         check(
-            package(json!({"identifier": "--evil"})),
+            &package(json!({"identifier": "--evil"})),
             Err("`npmPackage` can't be \"--evil\""),
         );
     }
