@@ -14,6 +14,7 @@ mod logs;
 mod mcp;
 mod packages;
 mod places;
+mod registry;
 mod server;
 mod status;
 mod stdio;
@@ -55,6 +56,8 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Stop(stop) => stop::run(world, &stop).await,
         Command::Release => stop::release(world).await,
         Command::Add(add) => add::run(world, add).await,
+        Command::Search(search) => registry::search(world, &search).await,
+        Command::Registry(command) => registry::registry(world, &command).await,
         Command::List(agent) => list::run(world, &agent.agent).await,
         Command::Show(show) => server::show(world, &show.name, &show.agent.agent).await,
         Command::Install(install) => packages::install(world, &install).await,

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 77;
 
 /// Rows of the agent profile that are built, from and to.
-const BUILT: [(usize, usize); 8] = [
+const BUILT: [(usize, usize); 11] = [
+    (1, 5),
+    (7, 9),
+    (11, 14),
     (20, 20),
     (60, 68),
     (73, 98),

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::registry::{Part, SERVER, Version, archive};
+use super::registry::{Part, Release, SERVER, archive};
 use super::{Shop, acme, entry, host_with};
 use crate::yard::Yard;
 use wharfinger_testkit::{Home, installed};
 
 /// A package that works is there; another version of it does harm. Nothing changes, and the error says why.
-async fn check(bad: Version<'_>, part: &str) {
+async fn check(bad: Release<'_>, part: &str) {
     let Some(shop) = Shop::open(&[acme("1.0.0")], json!({ "a": entry() })).await else {
         return;
     };
@@ -48,7 +48,7 @@ async fn a200_a_link_in_a_package_is_not_followed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_package_that_says_it_is_another_one_is_refused() {
     let manifest = acme("2.0.0");
-    let inside = archive(&Version::server("@acme/other", "2.0.0"));
+    let inside = archive(&Release::server("@acme/other", "2.0.0"));
     let Some(shop) = Shop::open(&[acme("1.0.0")], json!({ "a": entry() })).await else {
         return;
     };
@@ -86,7 +86,7 @@ async fn a63_scripts_run_only_where_the_owner_allows_it() {
     let marker = home.file("ran");
     let script = format!("echo x >> {}", marker.display());
     let scripts = json!({ "preinstall": script, "install": script, "postinstall": script });
-    let loud = |name| Version::server(name, "1.0.0").with("scripts", scripts.clone());
+    let loud = |name| Release::server(name, "1.0.0").with("scripts", scripts.clone());
     let plain = loud("loud").with("dependencies", json!({ "needed": "1.0.0" }));
     let servers = json!({
         "a": { "npmPackage": "loud" }, "b": { "npmPackage": "loud", "allowScripts": true },
@@ -117,10 +117,7 @@ async fn a67_source_code_of_python_is_not_run_while_it_is_installed() {
         return;
     };
     let marker = home.file("ran");
-    let setup = format!(
-        "open({:?}, 'w').close()\nfrom setuptools import setup\nsetup()\n",
-        marker
-    );
+    let setup = format!("open({marker:?}, 'w').close()\nfrom setuptools import setup\nsetup()\n");
     registry.publish_source("acme-srv", "1.0.0", &setup);
     let path = format!("{}:{}", uv.parent().unwrap().display(), host["PATH"]);
     host.insert("PATH".into(), path);

@@ -13,7 +13,7 @@ use wharfinger::config::load;
 use wharfinger::{Installing, PackageError};
 use wharfinger_testkit::{Home, installed, poll_until};
 
-use self::registry::{Registry, Version};
+use self::registry::{Registry, Release};
 use crate::yard::{Yard, host, inputs, names, say};
 
 /// A host with `npm`, whose registry this is; `None` where there is no `npm`.
@@ -38,7 +38,7 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open(publish: &[Version<'_>], servers: Value) -> Option<Self> {
+    async fn open(publish: &[Release<'_>], servers: Value) -> Option<Self> {
         let registry = Registry::start().await;
         for version in publish {
             registry.publish(version);
@@ -85,8 +85,8 @@ fn folders(home: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn acme(version: &str) -> Version<'_> {
-    Version::server("@acme/srv", version)
+fn acme(version: &str) -> Release<'_> {
+    Release::server("@acme/srv", version)
 }
 
 fn entry() -> Value {
@@ -176,7 +176,7 @@ async fn a63_two_who_ask_for_the_same_wait_for_one_install() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a63_an_install_that_takes_too_long_or_is_killed_leaves_what_was_there() {
     let servers = json!({ "a": entry(), "b": { "npmPackage": "other" } });
-    let published = [acme("1.0.0"), Version::server("other", "1.0.0")];
+    let published = [acme("1.0.0"), Release::server("other", "1.0.0")];
     let Some(shop) = Shop::open(&published, servers.clone()).await else {
         return;
     };
@@ -362,7 +362,7 @@ async fn a66_only_an_install_that_nobody_uses_is_removed() {
     change(json!({})).await;
     assert_eq!(
         wharf.remove_package(&package).await.unwrap(),
-        [folder.clone()]
+        std::slice::from_ref(&folder)
     );
     assert!(!folder.exists());
     shop.yard.close().await;

@@ -42,7 +42,7 @@ pub(crate) enum Part<'a> {
 }
 
 /// One version of a package.
-pub(crate) struct Version<'a> {
+pub(crate) struct Release<'a> {
     pub(crate) name: &'a str,
     pub(crate) version: &'a str,
     /// Members of its `package.json` beside name and version.
@@ -51,7 +51,7 @@ pub(crate) struct Version<'a> {
 }
 
 /// A server of MCP in one file; its tools are those of its manifest, and each tells how it was started.
-pub(crate) const SERVER: &str = r#"#!/usr/bin/env node
+pub(crate) const SERVER: &str = r"#!/usr/bin/env node
 const own = require('./package.json');
 const tools = (own.tools || ['work']).map(name => (
   { name, description: 'of ' + own.version, inputSchema: { type: 'object' } }));
@@ -74,9 +74,9 @@ require('readline').createInterface({ input: process.stdin }).on('line', line =>
   const rest = result ? { result } : { error: { code: -32601, message: 'no' } };
   process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...rest }) + '\n');
 });
-"#;
+";
 
-impl<'a> Version<'a> {
+impl<'a> Release<'a> {
     /// One that is a server.
     pub(crate) fn server(name: &'a str, version: &'a str) -> Self {
         Self {
@@ -113,14 +113,14 @@ impl Registry {
     }
 
     /// Puts a version on the shelf, as the newest one.
-    pub(crate) fn publish(&self, version: &Version<'_>) {
+    pub(crate) fn publish(&self, version: &Release<'_>) {
         let archive = archive(version);
         let integrity = format!("sha512-{}", STANDARD.encode(Sha512::digest(&archive)));
         self.publish_as(version, archive, &integrity);
     }
 
     /// The same, with an archive and a hash that need not belong together.
-    pub(crate) fn publish_as(&self, version: &Version<'_>, archive: Vec<u8>, integrity: &str) {
+    pub(crate) fn publish_as(&self, version: &Release<'_>, archive: Vec<u8>, integrity: &str) {
         let short = version.name.rsplit('/').next().unwrap();
         let path = format!("/{}/-/{short}-{}.tgz", version.name, version.version);
         let mut files = self.shelf.files.lock().unwrap();
@@ -171,7 +171,7 @@ impl Registry {
     }
 }
 
-fn manifest(version: &Version<'_>) -> Value {
+fn manifest(version: &Release<'_>) -> Value {
     let mut manifest = version.manifest.clone();
     for (member, value) in [("name", version.name), ("version", version.version)] {
         if manifest.get(member).is_none() {
@@ -182,7 +182,7 @@ fn manifest(version: &Version<'_>) -> Value {
 }
 
 /// The archive of a version, as npm has them.
-pub(crate) fn archive(version: &Version<'_>) -> Vec<u8> {
+pub(crate) fn archive(version: &Release<'_>) -> Vec<u8> {
     let manifest = manifest(version).to_string();
     let own = [Part::File("package.json", &manifest)];
     zipped("package", own.iter().chain(&version.parts))
