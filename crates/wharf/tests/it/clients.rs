@@ -362,10 +362,41 @@ fn servers_of_clients_come_over() {
         "mcp.json",
         json!({"servers": {"time": {"command": fake, "args": ["ping-me"]}}}).to_string(),
     );
-    assert_snapshot!(wharf.run(&["import", "--dry-run"]), @"");
-    assert_snapshot!(wharf.run(&["import", "cursor"]), @"");
-    assert_snapshot!(wharf.run(&["import", "cursor", "--yes", "--only", "off"]), @"");
-    assert_snapshot!(wharf.run(&["import", "mcp.json", "--skip-conflicts"]), @"");
+    assert_snapshot!(wharf.run(&["import", "--dry-run"]), @"
+    $ wharf import --dry-run
+    SERVER  FROM    WHAT                           COMMAND
+    time    cursor  skip, the same as time         [FAKE]
+    clock   cursor  take over                      [FAKE] crash-after=1
+    off     cursor  take over                      [FAKE] ignore-term
+    wharf   cursor  skip, it is Wharfinger itself
+    ! off: stays switched off
+    ");
+    assert_snapshot!(wharf.run(&["import", "cursor"]), @"
+    $ wharf import cursor
+    SERVER  FROM    WHAT                           COMMAND
+    time    cursor  skip, the same as time         [FAKE]
+    clock   cursor  take over                      [FAKE] crash-after=1
+    off     cursor  take over                      [FAKE] ignore-term
+    wharf   cursor  skip, it is Wharfinger itself
+    ! off: stays switched off
+    ! error: nobody is here to be asked, so nothing was taken over
+    ! hint: say `--yes`, or `--dry-run` to see what would be taken
+    [exit 2]
+    ");
+    assert_snapshot!(wharf.run(&["import", "cursor", "--yes", "--only", "off"]), @"
+    $ wharf import cursor --yes --only off
+    SERVER  FROM    WHAT       COMMAND
+    off     cursor  take over  [FAKE] ignore-term
+    added off, switched off
+    ! off: stays switched off
+    ! hint: `wharf connect CLIENT` gives a client all of them by one entry; its own entries can go then
+    ");
+    assert_snapshot!(wharf.run(&["import", "mcp.json", "--skip-conflicts"]), @"
+    $ wharf import mcp.json --skip-conflicts
+    SERVER  FROM    WHAT                     COMMAND
+    time    vscode  skip, the name is taken  [FAKE] ping-me
+    ! nothing to take over
+    ");
     let again = wharf.json(&["import", "cursor", "--dry-run"]);
     let what: Vec<&str> = again["plan"]
         .as_array()
@@ -384,7 +415,16 @@ fn servers_of_clients_come_over() {
     );
     let off = wharf.json(&["show", "off"]);
     assert_eq!(off["enabled"], false);
-    assert_snapshot!(wharf.run(&["import", "nothing"]), @"");
-    assert_snapshot!(wharf.run(&["import", "cursor", "--only", "nothing"]), @"");
+    assert_snapshot!(wharf.run(&["import", "nothing"]), @"
+    $ wharf import nothing
+    ! error: `nothing` is neither a client nor a file
+    ! hint: clients are claude-code, claude-desktop, cursor, vscode, codex, gemini, windsurf, antigravity, zed, goose, opencode, kilo, cline, cline-cli, copilot, kiro, junie, mcporter
+    [exit 4]
+    ");
+    assert_snapshot!(wharf.run(&["import", "cursor", "--only", "nothing"]), @"
+    $ wharf import cursor --only nothing
+    ! error: no client has a server `nothing`
+    [exit 4]
+    ");
     drop(daemon);
 }

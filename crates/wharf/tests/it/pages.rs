@@ -49,6 +49,10 @@ fn help_is_documentation() {
       deny         Deny a call that waits
       mcp          Print what `/mcp` tells in a chat
       stdio        Serve MCP on standard input and output, as an agent: the command for MCP clients
+      clients      List the MCP clients of this machine, and whether they are connected
+      import       Take over the servers that an MCP client has
+      connect      Write our entry into an MCP client's configuration
+      disconnect   Take our entry out of an MCP client's configuration
       agent        Manage the agents that use the tools
       config       Check and show the configuration; needs no daemon
       completions  Print a completion script for a shell
