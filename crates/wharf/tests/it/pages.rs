@@ -33,6 +33,8 @@ fn help_is_documentation() {
       stop         Stop the daemon, the processes of one server, or everything at once
       release      End an emergency stop: servers may start again, each when it is next wanted
       add          Register a server
+      search       Look for servers: in the list of known ones, and in the official registry
+      registry     Show the list of known servers; needs no daemon
       list         List the servers and what they are doing
       show         Show one server in full: state, command, tools, last words
       remove       Remove a server from `settings.json` and stop its processes

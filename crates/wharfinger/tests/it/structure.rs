@@ -12,6 +12,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("catalog", &[]),
     ("policy", &[]),
     ("manage", &[]),
+    ("registry", &[]),
     ("vault", &[]),
     ("journal", &[]),
     ("launch", &["vault"]),
