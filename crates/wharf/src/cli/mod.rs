@@ -1,6 +1,8 @@
 //! The command line: every command, option and word of help. `docs/cli.md`, the man page and the completions are made
 //! from this.
 
+pub(crate) mod doctor;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -57,6 +59,7 @@ pub(crate) enum Command {
     Up(Up),
     /// Tell whether the daemon runs, where it listens, and what is wrong
     Status,
+    Doctor(doctor::Doctor),
     Stop(Stop),
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,

@@ -9,6 +9,7 @@ mod approvals;
 mod background;
 mod calls;
 mod crash;
+mod doctor;
 mod gated;
 mod gone;
 mod journal;

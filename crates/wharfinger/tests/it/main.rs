@@ -13,6 +13,7 @@ mod calls;
 mod discovery;
 mod emergency;
 mod environment;
+mod errors_page;
 mod examples;
 mod gate;
 mod guarded;

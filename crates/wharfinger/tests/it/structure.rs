@@ -10,6 +10,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("catalog", &[]),
     ("policy", &[]),
+    ("doctor", &[]),
     ("manage", &[]),
     ("vault", &[]),
     ("journal", &[]),
