@@ -61,7 +61,8 @@ struct Trial {
 
 #[derive(Deserialize)]
 struct Step {
-    step: String,
+    #[serde(rename = "step")]
+    what: String,
     ok: bool,
     millis: u64,
 }
@@ -323,18 +324,17 @@ fn in_brief(world: &World, checks: &[Check]) -> String {
 /// One finding.
 fn block(finding: &Finding) -> String {
     let about = finding.server.iter().map(|server| format!("{server}: "));
-    let mut text = format!(
+    let head = format!(
         "{} {}{} ({})",
         finding.code,
         about.collect::<String>(),
         finding.title,
         finding.certainty
     );
+    let mut lines = vec![head];
     let mut line = |label: &str, words: &str| {
-        text.push_str(&format!(
-            "\n  {label:6} {}",
-            words.replace('\n', "\n         ")
-        ));
+        let words = words.replace('\n', "\n         ");
+        lines.push(format!("  {label:6} {words}"));
     };
     line("cause", &finding.cause);
     if let Some(evidence) = finding
@@ -348,7 +348,7 @@ fn block(finding: &Finding) -> String {
     if let Some(command) = &finding.command {
         line("run", command);
     }
-    text
+    lines.join("\n")
 }
 
 fn of_trial(name: &str, trial: &Trial, findings: &[Finding]) -> String {
@@ -360,7 +360,7 @@ fn of_trial(name: &str, trial: &Trial, findings: &[Finding]) -> String {
     };
     let steps = trial.steps.iter().map(|step| {
         let failed = if step.ok { "" } else { "  failed" };
-        format!("{:10}  {} ms{failed}", step.step, step.millis)
+        format!("{:10}  {} ms{failed}", step.what, step.millis)
     });
     let steps: Vec<String> = steps.collect();
     let mut blocks = vec![sum, steps.join("\n")];
