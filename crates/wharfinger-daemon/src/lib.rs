@@ -14,9 +14,11 @@ pub mod doctor;
 mod gateway;
 mod home;
 mod http;
+mod registry;
 mod serve;
 mod settings;
 
 pub use api::openapi;
 pub use home::{Home, HomeError};
+pub use registry::{known_server, known_servers, search_known_servers};
 pub use serve::{Options, Ready, ServeError, serve};

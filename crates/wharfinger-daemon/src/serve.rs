@@ -17,6 +17,7 @@ use wharfinger::{OpenError, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
 use crate::http::{self, Doors, Hosts};
+use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::{api, gateway};
 
@@ -90,6 +91,7 @@ pub(crate) struct Daemon {
     pub(crate) home: Home,
     pub(crate) tokens: Tokens,
     pub(crate) settings: Settings,
+    pub(crate) registry: Registry,
     pub(crate) gateway: gateway::State,
     pub(crate) begun: api::sessions::Begun,
     pub(crate) listen: SocketAddr,
@@ -148,6 +150,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         home.remember(&wharf.registry_variables())?;
     }
     let daemon = Arc::new(Daemon {
+        registry: Registry::new(&daemon_config, home.known_servers()),
         tokens,
         gateway: gateway::State::default(),
         begun: api::sessions::Begun::default(),

@@ -67,6 +67,7 @@
 //! | [`agentfile`] | the agent's `.adf` file |
 //! | [`doctor`] | known failures: how they look, why, the way out |
 //! | [`manage`] | tools with which an agent manages itself |
+//! | [`registry`] | servers that are known, and the entries made from them |
 
 #![deny(missing_docs)]
 
@@ -106,6 +107,7 @@ mod own;
 pub mod policy;
 mod record;
 mod refresh;
+pub mod registry;
 mod report;
 mod request;
 mod rights;

@@ -2,6 +2,7 @@
 //! from this.
 
 pub(crate) mod doctor;
+mod registry;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+
+pub(crate) use registry::{Registry, Search};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -64,6 +67,9 @@ pub(crate) enum Command {
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,
     Add(Add),
+    Search(Search),
+    #[command(subcommand)]
+    Registry(Registry),
     /// List the servers and what they are doing
     List(AsAgent),
     Show(Show),

@@ -8,6 +8,7 @@ use crate::model::{Problem, Severity};
 
 /// What was found out. Everything is as it was seen at one moment.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorFacts))]
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Facts {
@@ -33,6 +34,7 @@ pub struct Facts {
 
 /// The home folder.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorHomeFacts))]
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -79,6 +81,7 @@ pub struct HomeFacts {
 
 /// A private file that others may open.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorOpenFile))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OpenFile {
     /// Which.
@@ -89,6 +92,7 @@ pub struct OpenFile {
 
 /// A daemon that runs.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorDaemon))]
 #[derive(Clone, Debug, Serialize)]
 pub struct Daemon {
     /// Of the program.
@@ -101,6 +105,7 @@ pub struct Daemon {
 
 /// An address to listen on.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorPort))]
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Port {
     /// Address and port.
@@ -112,6 +117,7 @@ pub struct Port {
 
 /// A program that many servers need.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorRuntime))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Runtime {
     /// How it is called.
@@ -129,6 +135,7 @@ pub struct Runtime {
 
 /// What the entry of a server runs.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorProgram))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Program {
     /// Whose.
@@ -143,6 +150,7 @@ pub struct Program {
 
 /// Where secrets are kept.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorVault))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Vault {
     /// `absent`, `unlocked`, `locked` or `foreign`.
@@ -154,6 +162,7 @@ pub struct Vault {
 
 /// How something stands.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorMark))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mark {
@@ -167,6 +176,7 @@ pub enum Mark {
 
 /// Something that was looked at.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = DoctorCheck))]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What, in a word or two.

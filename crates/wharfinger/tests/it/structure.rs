@@ -12,6 +12,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("policy", &[]),
     ("doctor", &[]),
     ("manage", &[]),
+    ("registry", &[]),
     ("vault", &[]),
     ("journal", &[]),
     ("launch", &["vault"]),
