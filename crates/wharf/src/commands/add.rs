@@ -12,10 +12,10 @@ use crate::paths::quoted;
 use crate::ui::{count, read_input};
 
 #[derive(Deserialize)]
-struct Added {
+pub(super) struct Added {
     name: String,
     tools: Option<usize>,
-    error: Option<String>,
+    pub(super) error: Option<String>,
     finding: Option<Value>,
 }
 
@@ -49,7 +49,7 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
+pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
     for Added {
         name, tools, error, ..
     } in added
