@@ -1,7 +1,7 @@
 //! From one version of a package to another: installed beside, tried, compared, and only then put in force.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -268,7 +268,13 @@ impl Wharf {
 
     /// Starts a server for a moment to see its tools, and keeps nothing of it.
     async fn list_once(&self, entry: &ServerEntry) -> Result<Listing, String> {
-        let discovered = discover::start_once(self, entry, &Declared::default()).await?;
+        let audience = Arc::new(discover::Log {
+            wharf: Arc::downgrade(&self.0),
+            server: entry.name.clone(),
+            steps: None,
+        });
+        let discovered = discover::start_once(self, entry, &Declared::default(), audience).await;
+        let discovered = discovered.map_err(|unknown| unknown.reason)?;
         Ok(catalog::read(discovered.tools.iter().map(|tool| &**tool)))
     }
 }

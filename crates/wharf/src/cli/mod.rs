@@ -2,6 +2,7 @@
 //! from this.
 
 mod clients;
+pub(crate) mod doctor;
 mod packages;
 mod registry;
 
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Up(Up),
     /// Tell whether the daemon runs, where it listens, and what is wrong
     Status,
+    Doctor(doctor::Doctor),
     Stop(Stop),
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,
