@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
 
-use super::read;
+use super::{doctor, read};
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
@@ -16,6 +16,7 @@ pub(super) struct Added {
     name: String,
     tools: Option<usize>,
     pub(super) error: Option<String>,
+    finding: Option<Value>,
 }
 
 pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
@@ -49,7 +50,10 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
 }
 
 pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
-    for Added { name, tools, error } in added {
+    for Added {
+        name, tools, error, ..
+    } in added
+    {
         let tools = match (tools, error) {
             (Some(tools), _) => count(*tools, "tool"),
             (None, Some(_)) => "but its tools can't be listed".to_owned(),
@@ -63,9 +67,18 @@ pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), 
             .ui
             .warn(&format!("{}: {}", text("key"), text("message")));
     }
-    for Added { name, error, .. } in added {
+    for Added {
+        name,
+        error,
+        finding,
+        ..
+    } in added
+    {
         if let Some(error) = error {
             world.ui.warn(&format!("{name}: {error}"));
+            if let Some(finding) = finding {
+                doctor::tell(world, finding)?;
+            }
             world.ui.hint(&format!(
                 "`wharf logs {name}` shows what it wrote; `wharf add --replace {name} …` corrects the entry, \
                  `wharf remove {name}` removes it"
