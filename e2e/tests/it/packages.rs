@@ -10,6 +10,8 @@ use wharfinger_testkit::installed::{cache, present};
 use crate::daemon::{Daemon, exposed};
 use crate::installed;
 
+const SPEC: &str = "@modelcontextprotocol/server-memory@2026.8.31";
+
 /// A daemon whose tools to install are those of the set-up, and whose downloads are there.
 fn daemon(home: Home) -> Daemon {
     let own = std::env::var("PATH").unwrap();
@@ -83,7 +85,6 @@ fn a60_a_package_of_npm_starts_without_npx() {
     if installed::npm("reference", "mcp-server-memory").is_none() {
         return;
     }
-    const SPEC: &str = "@modelcontextprotocol/server-memory@2026.8.31";
     let daemon = daemon(Home::new());
     daemon.wharf(&["add", "memory", "--npm", SPEC]);
     let graph = call(&daemon, "read_graph", &json!({}));
