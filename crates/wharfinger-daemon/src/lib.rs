@@ -12,6 +12,7 @@ pub mod client;
 mod gateway;
 mod home;
 mod http;
+mod keyring;
 mod serve;
 mod settings;
 

@@ -11,14 +11,15 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharfinger::launch::{Guard, GuardError, Owner, guard};
-use wharfinger::model::{Problem, ServerEntry};
+use wharfinger::model::{Problem, Secret, ServerEntry};
 use wharfinger::servers::Halted;
-use wharfinger::{OpenError, Wharf};
+use wharfinger::vault::{self, Keyring};
+use wharfinger::{OpenError, VaultReport, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
 use crate::http::{self, Doors, Hosts};
 use crate::settings::Settings;
-use crate::{api, gateway};
+use crate::{api, gateway, keyring};
 
 /// What a daemon is started with.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub struct Options {
     /// Started by a person, whose certificate, proxy and registry variables are worth remembering; else those
     /// remembered fill in for what is missing (V18).
     pub remember_environment: bool,
+    /// What opens the vault, where it is under a passphrase; a new vault is put under it.
+    pub passphrase: Option<Secret>,
     /// Ends the daemon.
     pub stop: CancellationToken,
 }
@@ -57,6 +60,8 @@ pub struct Ready {
     pub playwright: String,
     /// Since when and why nothing may start, after an emergency stop.
     pub halted: Option<Halted>,
+    /// Whether its secrets can be read.
+    pub vault: VaultReport,
 }
 
 /// Why a daemon did not start.
@@ -135,10 +140,17 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let tcp = bind(listen).await?;
     let unix = bind_socket(&home)?;
     let listen = tcp.local_addr().unwrap_or(listen);
+    let keyring = keyring::of_session(&environment);
+    let usual = wharfinger::Options::in_folder(home.path(), loaded, environment);
     let wharf = Wharf::open(wharfinger::Options {
         owner,
         version: options.version.clone(),
-        ..wharfinger::Options::in_folder(home.path(), loaded, environment)
+        vault: vault::Options {
+            keyring: keyring.map(|session| Arc::new(session) as Arc<dyn Keyring>),
+            passphrase: options.passphrase,
+            ..usual.vault
+        },
+        ..usual
     })
     .await?;
     let tokens = Tokens::new(home.clone());
@@ -190,6 +202,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         problems,
         playwright,
         halted: daemon.wharf.is_halted(),
+        vault: daemon.wharf.vault(),
     });
     daemon.stop.cancelled().await;
     tracing::info!("stopping");

@@ -62,7 +62,7 @@
 //! | [`approvals`] | calls that wait for a person |
 //! | [`servers`] | one actor an instance: starting, calls, stopping |
 //! | [`launch`] | processes, their environment, their end |
-//! | [`vault`] | which values are secret, and keeping them in |
+//! | [`vault`] | sealed secrets, which values are secret, and keeping them in |
 //! | [`journal`] | the database, what was done, and the events |
 //! | [`agentfile`] | the agent's `.adf` file |
 //! | [`manage`] | tools with which an agent manages itself |
@@ -106,6 +106,7 @@ mod refresh;
 mod report;
 mod request;
 mod rights;
+mod secrets;
 pub mod servers;
 mod session;
 mod subscriptions;
@@ -126,6 +127,7 @@ pub use halt::HaltError;
 pub use log::{LogEntry, LogLevel, LogStream, Logged};
 pub use report::{Details, Report, ToolReport};
 pub use request::Request;
+pub use secrets::{SecretChange, SecretError, SecretReport, Secrets, VaultReport};
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use tools::{AgentSettings, AgentTool, Definitions, ServerSettings, Switches, Which};

@@ -34,6 +34,8 @@ pub struct Report {
     pub command: String,
     /// `stdio` or `http`.
     pub transport: &'static str,
+    /// Keys of secrets that it can't start without and that are not set for this agent.
+    pub needs_keys: Vec<String>,
     /// Why its entry can't be used; the last good one is in force, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -303,7 +305,15 @@ impl Wharf {
     }
 
     fn report(&self, entry: &ServerEntry, agent: &AgentName) -> Report {
-        let status = self.status(entry, agent);
+        let needs_keys = self.needs_keys(entry, &self.own_agent(agent));
+        let status = match self.status(entry, agent) {
+            // What runs has what it needs, and what is off needs nothing.
+            status @ (Status::Running { .. } | Status::Disabled) => status,
+            status if needs_keys.is_empty() => status,
+            _ => Status::NeedsKeys {
+                keys: needs_keys.clone(),
+            },
+        };
         let redactor = self.redactor();
         let mut words = status.to_string();
         if self.is_outdated(entry, agent) {
@@ -323,6 +333,7 @@ impl Wharf {
                 Transport::Stdio { .. } => "stdio",
                 Transport::Http { .. } => "http",
             },
+            needs_keys,
             error: None,
         }
     }
@@ -345,7 +356,7 @@ impl Wharf {
                 Status::Running { .. } => 4,
                 Status::Starting => 3,
                 Status::Exited { .. } => 2,
-                Status::Failed { .. } => 1,
+                Status::Failed { .. } | Status::NeedsKeys { .. } => 1,
                 Status::NotStarted | Status::Disabled => 0,
             });
         match (busiest, self.seen(entry, agent)) {
@@ -403,6 +414,7 @@ fn broken(name: &str, source: Source, error: String) -> Report {
         tools: None,
         command: String::new(),
         transport: "stdio",
+        needs_keys: vec![],
         error: Some(error),
     }
 }

@@ -1,12 +1,15 @@
 //! The command line: every command, option and word of help. `docs/cli.md`, the man page and the completions are made
 //! from this.
 
+pub(crate) mod secret;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use wharfinger::model::expand::is_key;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -18,9 +21,10 @@ Exit codes:
   130  interrupted
 
 Environment:
-  WHARFINGER_HOME  the home folder, unless `--home` names one
-  NO_COLOR         when set, nothing is coloured
-  RUST_LOG         what the daemon logs, unless `--log` says so";
+  WHARFINGER_HOME             the home folder, unless `--home` names one
+  WHARFINGER_PASSPHRASE_FILE  the file with the passphrase of the vault, for `wharf up`
+  NO_COLOR                    when set, nothing is coloured
+  RUST_LOG                    what the daemon logs, unless `--log` says so";
 
 /// Run MCP servers once, for all your agents.
 #[derive(Debug, Parser)]
@@ -87,6 +91,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Agent(Agent),
     #[command(subcommand)]
+    Secret(secret::Secret),
+    #[command(subcommand)]
     Config(Config),
     Completions(Completions),
     Man(Man),
@@ -127,6 +133,10 @@ pub(crate) struct Up {
     /// What to log: error, warn, info, debug, trace or off, or by module: `info,wharfinger=debug` [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<String>,
+    /// Open the vault with the passphrase in this file, and put a new vault under it [default:
+    /// `WHARFINGER_PASSPHRASE_FILE`; else, where one is needed, it is asked for]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
     /// What `--background` starts.
     #[arg(long, hide = true, conflicts_with_all = ["background", "trial"])]
     pub(crate) background_child: bool,
@@ -175,7 +185,7 @@ pub(crate) struct Stop {
     after_help = "\
 Examples:
   wharf add time -- uvx mcp-server-time
-  wharf add github --env GITHUB_TOKEN='${env:GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
+  wharf add github --env GITHUB_TOKEN -- npx -y @modelcontextprotocol/server-github
   wharf add time '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'
   wharf add '{\"mcpServers\": {\"time\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}'
   wharf add --json '{\"mcpServers\": {…}}'
@@ -191,9 +201,10 @@ pub(crate) struct Add {
     /// Program and arguments
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<String>,
-    /// Variable for it; `${env:NAME}` takes one of the daemon's. May be repeated
-    #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
-    pub(crate) env: Vec<(String, String)>,
+    /// Variable for it; `${env:NAME}` takes one of the daemon's. KEY alone is a secret that it needs: asked for on a
+    /// terminal, and kept sealed (`wharf secret`). May be repeated
+    #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = variable)]
+    pub(crate) env: Vec<(String, Option<String>)>,
     /// Put this before the name of each of its tools
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
@@ -805,9 +816,17 @@ pub(crate) fn is_block(text: &str) -> bool {
         .any(|start| text.starts_with(start))
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
-    pair(text)
-        .ok_or_else(|| "expected KEY=VALUE, for example `API_URL=http://localhost`".to_owned())
+fn variable(text: &str) -> Result<(String, Option<String>), String> {
+    if let Some((name, value)) = pair(text) {
+        return Ok((name, Some(value)));
+    }
+    if text.contains('=') || !is_key(text) {
+        return Err(
+            "expected KEY=VALUE, or KEY alone for a secret, for example `API_URL=http://localhost`"
+                .to_owned(),
+        );
+    }
+    Ok((text.to_owned(), None))
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {

@@ -13,6 +13,7 @@ mod list;
 mod logs;
 mod mcp;
 mod places;
+mod secret;
 mod server;
 mod status;
 mod stdio;
@@ -81,6 +82,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Mcp(mcp) => mcp::run(world, &mcp.words, &mcp.agent.agent).await,
         Command::Stdio(agent) => stdio::run(world, &agent.agent).await,
         Command::Agent(command) => agent::run(world, command).await,
+        Command::Secret(command) => secret::run(world, command).await,
         Command::Config(command) => config::run(world, command),
         Command::Guard(_) | Command::Completions(_) | Command::Man(_) | Command::Docs => {
             unreachable!("these need neither home nor runtime, so `main` runs them")

@@ -11,6 +11,7 @@ mod files;
 mod halt;
 mod journal;
 mod problem;
+mod secrets;
 mod servers;
 pub(crate) mod sessions;
 mod status;
@@ -23,7 +24,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, patch, post};
+use axum::routing::{any, get, patch, post, put};
 use utoipa::OpenApi;
 
 use crate::http::{Way, bearer};
@@ -83,6 +84,10 @@ pub(crate) use problem::ApiError;
         sessions::next,
         sessions::end,
         events::events,
+        secrets::list,
+        secrets::set,
+        secrets::remove,
+        secrets::unlock,
         journal::rows,
         journal::verify,
         journal::follow,
@@ -97,6 +102,7 @@ pub fn openapi() -> String {
         let all = [
             &mut item.get,
             &mut item.post,
+            &mut item.put,
             &mut item.patch,
             &mut item.delete,
         ];
@@ -134,6 +140,12 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route(&format!("{one}/stop"), post(servers::stop))
         .route(&format!("{one}/discover"), post(servers::discover))
         .route(&format!("{one}/logs"), get(servers::logs))
+        .route("/api/secrets", get(secrets::list))
+        .route("/api/secrets/unlock", post(secrets::unlock))
+        .route(
+            "/api/secrets/{server}/{key}",
+            put(secrets::set).delete(secrets::remove),
+        )
         .route("/api/agents", get(agents::list).post(agents::add))
         .route(
             "/api/agents/{agent}",

@@ -21,7 +21,7 @@ pub struct Redactor(Option<Arc<Known>>);
 
 #[derive(Debug)]
 struct Known {
-    /// Raw and escaped forms: for logs, errors, terminals.
+    /// Raw, escaped and encoded forms: for logs, errors, terminals.
     text: AhoCorasick,
     /// Every form in which one may stand in JSON, and the start of an escape by which it may be spelt otherwise.
     suspect: AhoCorasick,
@@ -50,7 +50,9 @@ impl Redactor {
             .chain(lines)
             .collect();
         let escaped = raw.iter().flat_map(|secret| forms::escaped(secret));
+        let encoded = secrets.iter().flat_map(|secret| forms::encoded(secret));
         let mut text: Vec<String> = escaped
+            .chain(encoded)
             .chain(raw.iter().map(|secret| (*secret).to_owned()))
             .collect();
         text.sort();
