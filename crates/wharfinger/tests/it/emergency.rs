@@ -89,10 +89,8 @@ async fn a190_nothing_starts_until_it_is_released_not_even_after_a_restart() {
     let mut events = yard.wharf.events().listen();
     assert!(yard.wharf.release().unwrap());
     assert!(!yard.wharf.release().unwrap());
-    assert!(matches!(
-        events.recv().await.unwrap().kind,
-        EventKind::Released
-    ));
+    // What the refused attempts tell may come before it.
+    while !matches!(events.recv().await.unwrap().kind, EventKind::Released) {}
     assert_eq!(names(&session).await, ["known", "new"]);
     assert_eq!(say(&session, "known", json!({})).await, "called known {}");
     let home = yard.close().await;
