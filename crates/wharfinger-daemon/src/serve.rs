@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use wharfinger::launch::{Guard, GuardError, Owner, guard};
 use wharfinger::model::{Problem, Secret, ServerEntry};
 use wharfinger::servers::Halted;
-use wharfinger::vault::{self, Keyring};
+use wharfinger::vault::Keyring;
 use wharfinger::{OpenError, VaultReport, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
@@ -141,18 +141,12 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let unix = bind_socket(&home)?;
     let listen = tcp.local_addr().unwrap_or(listen);
     let keyring = keyring::of_session(&environment);
-    let usual = wharfinger::Options::in_folder(home.path(), loaded, environment);
-    let wharf = Wharf::open(wharfinger::Options {
-        owner,
-        version: options.version.clone(),
-        vault: vault::Options {
-            keyring: keyring.map(|session| Arc::new(session) as Arc<dyn Keyring>),
-            passphrase: options.passphrase,
-            ..usual.vault
-        },
-        ..usual
-    })
-    .await?;
+    let mut opening = wharfinger::Options::in_folder(home.path(), loaded, environment);
+    opening.owner = owner;
+    opening.version.clone_from(&options.version);
+    opening.vault.keyring = keyring.map(|session| Arc::new(session) as Arc<dyn Keyring>);
+    opening.vault.passphrase = options.passphrase;
+    let wharf = Wharf::open(opening).await?;
     let tokens = Tokens::new(home.clone());
     // Refusals tell people where it lies, so there it lies.
     tokens.token(None)?;

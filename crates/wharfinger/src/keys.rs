@@ -110,7 +110,7 @@ impl Keyed {
         let keys = self.entry.secrets().into_iter().map(|one| one.key);
         let all: Vec<String> = names.iter().cloned().chain(keys).collect();
         let places = places(&row, &self.entry);
-        let found = on(&file, move |file| values(&file, &places, &all)).await;
+        let found = on(&file, move |file| values(file, &places, &all)).await;
         let found = found.map_err(|error| error.to_string())?;
         let (server, agent) = (self.entry.name.as_str(), Some(agent.name.as_str()));
         let missing: Vec<String> = required(&row)

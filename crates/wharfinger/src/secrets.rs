@@ -161,7 +161,7 @@ impl Wharf {
         let config = self.config();
         let mut set: Vec<(String, String)> = stored(&file)
             .into_iter()
-            .map(|(place, key)| (self.server_at(agent, &place), key))
+            .map(|(place, key)| (server_at(agent, &place), key))
             .collect();
         set.sort();
         set.dedup();
@@ -193,17 +193,6 @@ impl Wharf {
                 .map(|(server, key)| report(server, key, false, true)),
         );
         found
-    }
-
-    /// The server whose credentials lie under a name: its own, or its package's (A100).
-    fn server_at(&self, agent: &Agent, place: &str) -> String {
-        let rights = agent.rights();
-        let mut servers = rights.attached.iter();
-        let by_package = servers.find(|attached| {
-            let is = |key: &str| attached.row[key] == *place;
-            is("npm_package") || is("pypi_package")
-        });
-        by_package.map_or_else(|| place.to_owned(), |attached| attached.name.to_string())
     }
 
     /// Keys that a server can't start without for an agent, and that are not set.
@@ -388,7 +377,7 @@ impl Wharf {
             for place in &looked {
                 was_set |= file.remove_secret(&format!("mcp:{place}:{key}"))?;
             }
-            let left = stored(&file);
+            let left = stored(file);
             Ok((
                 was_set,
                 left.iter().any(|(place, _)| looked.contains(place)),
@@ -543,6 +532,17 @@ impl Wharf {
             attached,
         }
     }
+}
+
+/// The server whose credentials lie under a name: its own, or its package's (A100).
+fn server_at(agent: &Agent, place: &str) -> String {
+    let rights = agent.rights();
+    let mut servers = rights.attached.iter();
+    let by_package = servers.find(|attached| {
+        let is = |key: &str| attached.row[key] == *place;
+        is("npm_package") || is("pypi_package")
+    });
+    by_package.map_or_else(|| place.to_owned(), |attached| attached.name.to_string())
 }
 
 /// Where credentials lie in an agent's file, and which: `mcp:<place>:<KEY>`. Files are others' business.

@@ -145,10 +145,10 @@ fn tell(world: &World, vault: &Vault) {
 
 async fn remove(world: &World, remove: &RemoveSecret) -> Result<(), Failure> {
     let RemoveSecret { server, key, agent } = remove;
-    let mut path = format!("/api/secrets/{}/{}", part(server), part(key));
-    if let Some(agent) = agent {
-        path += &format!("?agent={}", part(agent));
-    }
+    let of_agent = agent
+        .as_ref()
+        .map_or_else(String::new, |agent| format!("?agent={}", part(agent)));
+    let path = format!("/api/secrets/{}/{}{of_agent}", part(server), part(key));
     let value = world.paths.client().delete(&path).await?;
     if world.ui.json {
         return Ok(world.ui.answer_json(&value)?);

@@ -14,6 +14,7 @@ mod gone;
 mod journal;
 mod offline;
 mod pages;
+mod secrets;
 mod servers;
 mod stdio;
 mod support;

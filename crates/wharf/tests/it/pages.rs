@@ -50,6 +50,7 @@ fn help_is_documentation() {
       mcp          Print what `/mcp` tells in a chat
       stdio        Serve MCP on standard input and output, as an agent: the command for MCP clients
       agent        Manage the agents that use the tools
+      secret       Keep the keys of servers sealed, and out of settings.json
       config       Check and show the configuration; needs no daemon
       completions  Print a completion script for a shell
       man          Print a man page

@@ -88,11 +88,11 @@ pub(super) fn read_key(path: &Path) -> Found {
 pub(super) fn close(path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 == 0 {
-        return Ok(false);
+    let is_open = mode & 0o077 != 0;
+    if is_open {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-    Ok(true)
+    Ok(is_open)
 }
 
 #[cfg(not(unix))]
@@ -107,7 +107,8 @@ mod tests {
     use super::*;
 
     fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().permissions().mode() & 0o777
+        let found = fs::metadata(path).expect("it is there");
+        found.permissions().mode() & 0o777
     }
 
     #[test]

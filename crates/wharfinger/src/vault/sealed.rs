@@ -105,15 +105,10 @@ impl Document {
         was_there
     }
 
-    /// `None` when there is none, `Some(None)` when its seal is broken.
-    pub(super) fn open(
-        &self,
-        key: &Key,
-        server: &str,
-        name: &str,
-    ) -> Option<Option<Zeroizing<Vec<u8>>>> {
+    /// `None` when there is none, or when its seal is broken.
+    pub(super) fn open(&self, key: &Key, server: &str, name: &str) -> Option<Zeroizing<Vec<u8>>> {
         let sealed = self.secrets.get(server)?.get(name)?;
-        Some(unseal(key, sealed, &about(&self.id, &[server, name])))
+        unseal(key, sealed, &about(&self.id, &[server, name]))
     }
 
     /// What is another text each time a value is set, and tells nothing of it.
@@ -187,9 +182,9 @@ mod tests {
         document
     }
 
-    fn value(document: &Document, by: u8, server: &str, name: &str) -> Option<Option<String>> {
+    fn value(document: &Document, by: u8, server: &str, name: &str) -> Option<String> {
         let opened = document.open(&key(by), server, name)?;
-        Some(opened.map(|bytes| String::from_utf8(bytes.to_vec()).unwrap()))
+        Some(String::from_utf8(opened.to_vec()).unwrap())
     }
 
     #[test]
@@ -199,8 +194,7 @@ mod tests {
         let read = Document::parse(&text).unwrap();
         assert_eq!(read, document_with_seals_of(&read));
         let check = |name: &str, expect: Option<&str>| {
-            let expect = expect.map(|text| Some(text.to_owned()));
-            assert_eq!(value(&read, 1, "github", name), expect);
+            assert_eq!(value(&read, 1, "github", name).as_deref(), expect);
         };
         check("TOKEN", Some("hunter2-hunter2"));
         check("EMPTY", Some(""));
@@ -225,7 +219,7 @@ mod tests {
     fn a99_another_key_opens_nothing() {
         let document = document();
         assert!(document.is_opened_by(&key(1)) && !document.is_opened_by(&key(2)));
-        assert_eq!(value(&document, 2, "github", "TOKEN"), Some(None));
+        assert_eq!(value(&document, 2, "github", "TOKEN"), None);
     }
 
     #[test]
@@ -235,10 +229,10 @@ mod tests {
         let moved = document.secrets.get_mut("git").unwrap();
         moved.insert("TOKEN".into(), sealed.clone());
         moved.insert("OTHER".into(), sealed);
-        assert_eq!(value(&document, 1, "git", "TOKEN"), Some(None));
-        assert_eq!(value(&document, 1, "git", "OTHER"), Some(None));
+        assert_eq!(value(&document, 1, "git", "TOKEN"), None);
+        assert_eq!(value(&document, 1, "git", "OTHER"), None);
         document.id = "another".into();
-        assert_eq!(value(&document, 1, "github", "TOKEN"), Some(None));
+        assert_eq!(value(&document, 1, "github", "TOKEN"), None);
         assert!(!document.is_opened_by(&key(1)));
     }
 

@@ -243,7 +243,7 @@ impl Vault {
             return Ok(None);
         }
         let with = with.as_ref().map_err(Shut::error)?;
-        let opened = document.open(with, server, key).flatten();
+        let opened = document.open(with, server, key);
         let text = opened.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
         match text {
             Some(text) => Ok(Some(Secret::new(text))),

@@ -84,6 +84,10 @@ fn got(vault: &Vault) -> Option<String> {
     found.map(|secret| secret.open().clone())
 }
 
+fn write(path: &Path, bytes: &[u8]) {
+    super::place::replace(path, bytes).unwrap();
+}
+
 fn is_written_plain(folder: &Path) -> bool {
     fs::read_dir(folder).unwrap().any(|file| {
         let bytes = fs::read(file.unwrap().path()).unwrap();
@@ -237,15 +241,15 @@ async fn another_key_is_foreign_and_nothing_is_written_over() {
         assert!(vault.read("github", "TOKEN").is_err());
         vault
     };
-    fs::write(&key, [1; 32]).unwrap();
+    write(&key, &[1; 32]);
     let vault = foreign().await;
-    fs::write(&key, [1; 31]).unwrap();
+    write(&key, &[1; 31]);
     foreign().await;
     fs::remove_file(&key).unwrap();
     foreign().await;
     assert!(!key.exists(), "no other key is made");
     assert_eq!(fs::read(dir.path().join("vault.json")).unwrap(), kept);
-    fs::write(&key, right).unwrap();
+    write(&key, &right);
     vault.unlock(None).await.unwrap();
     assert_eq!(got(&vault).unwrap(), "hunter2-hunter2");
 }
@@ -256,7 +260,7 @@ async fn a_damaged_file_is_kept_as_it_is() {
     put(&Vault::open(options(dir.path())).await).await.unwrap();
     let path = dir.path().join("vault.json");
     let whole = fs::read_to_string(&path).unwrap();
-    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    write(&path, &whole.as_bytes()[..whole.len() / 2]);
     let vault = Vault::open(options(dir.path())).await;
     let standing = vault.standing();
     assert_eq!(standing.state, VaultState::Foreign);
@@ -267,7 +271,7 @@ async fn a_damaged_file_is_kept_as_it_is() {
     // A seal that was changed by hand is told apart.
     let id = whole.split("\"TOKEN\": \"").nth(1).unwrap();
     let seal = id.split('"').next().unwrap();
-    fs::write(&path, whole.replace(seal, &seal.to_lowercase())).unwrap();
+    write(&path, whole.replace(seal, &seal.to_lowercase()).as_bytes());
     let vault = Vault::open(options(dir.path())).await;
     let broken = vault.read("github", "TOKEN").unwrap_err();
     assert_eq!(
@@ -297,7 +301,7 @@ async fn a_write_that_fails_changes_nothing() {
     assert!(vault.remove("github", "TOKEN").await.is_err());
     assert_eq!(got(&vault).unwrap(), "hunter2-hunter2");
     fs::remove_dir_all(&path).unwrap();
-    fs::write(&path, kept).unwrap();
+    write(&path, &kept);
     let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert_eq!(left.len(), 2, "nothing half written is left: {left:?}");
     assert_eq!(
