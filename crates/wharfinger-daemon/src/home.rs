@@ -67,6 +67,11 @@ impl Home {
         self.0.join("wharf.sock")
     }
 
+    /// The list of known servers that was fetched last.
+    pub fn known_servers(&self) -> PathBuf {
+        self.0.join(crate::registry::FILE)
+    }
+
     /// For files that are needed for a moment; what is in it is of no use to the next daemon.
     pub(crate) fn scratch(&self) -> PathBuf {
         self.0.join("scratch")

@@ -13,9 +13,11 @@ mod gateway;
 mod home;
 mod http;
 mod keyring;
+mod registry;
 mod serve;
 mod settings;
 
 pub use api::openapi;
 pub use home::{Home, HomeError};
+pub use registry::{known_server, known_servers, search_known_servers};
 pub use serve::{Options, Ready, ServeError, serve};

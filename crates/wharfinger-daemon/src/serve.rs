@@ -18,6 +18,7 @@ use wharfinger::{OpenError, VaultReport, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
 use crate::http::{self, Doors, Hosts};
+use crate::registry::Registry;
 use crate::settings::Settings;
 use crate::{api, gateway, keyring};
 
@@ -95,6 +96,7 @@ pub(crate) struct Daemon {
     pub(crate) home: Home,
     pub(crate) tokens: Tokens,
     pub(crate) settings: Settings,
+    pub(crate) registry: Registry,
     pub(crate) gateway: gateway::State,
     pub(crate) begun: api::sessions::Begun,
     pub(crate) listen: SocketAddr,
@@ -154,6 +156,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         home.remember(&wharf.registry_variables())?;
     }
     let daemon = Arc::new(Daemon {
+        registry: Registry::new(&daemon_config, home.known_servers()),
         tokens,
         gateway: gateway::State::default(),
         begun: api::sessions::Begun::default(),

@@ -66,6 +66,7 @@
 //! | [`journal`] | the database, what was done, and the events |
 //! | [`agentfile`] | the agent's `.adf` file |
 //! | [`manage`] | tools with which an agent manages itself |
+//! | [`registry`] | servers that are known, and the entries made from them |
 
 #![deny(missing_docs)]
 
@@ -103,6 +104,7 @@ mod own;
 pub mod policy;
 mod record;
 mod refresh;
+pub mod registry;
 mod report;
 mod request;
 mod rights;

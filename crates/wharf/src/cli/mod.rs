@@ -1,6 +1,7 @@
 //! The command line: every command, option and word of help. `docs/cli.md`, the man page and the completions are made
 //! from this.
 
+mod registry;
 pub(crate) mod secret;
 
 use std::ffi::OsString;
@@ -10,6 +11,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use wharfinger::model::expand::is_key;
+
+pub(crate) use registry::{Registry, Search};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -65,6 +68,9 @@ pub(crate) enum Command {
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,
     Add(Add),
+    Search(Search),
+    #[command(subcommand)]
+    Registry(Registry),
     /// List the servers and what they are doing
     List(AsAgent),
     Show(Show),

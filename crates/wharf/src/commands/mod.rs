@@ -13,6 +13,7 @@ mod list;
 mod logs;
 mod mcp;
 mod places;
+mod registry;
 mod secret;
 mod server;
 mod status;
@@ -55,6 +56,8 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Stop(stop) => stop::run(world, &stop).await,
         Command::Release => stop::release(world).await,
         Command::Add(add) => add::run(world, add).await,
+        Command::Search(search) => registry::search(world, &search).await,
+        Command::Registry(command) => registry::registry(world, &command).await,
         Command::List(agent) => list::run(world, &agent.agent).await,
         Command::Show(show) => server::show(world, &show.name, &show.agent.agent).await,
         Command::Remove(named) => server::remove(world, &named.name).await,

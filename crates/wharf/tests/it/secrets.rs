@@ -77,7 +77,7 @@ fn a107_a_key_is_needed_then_set_and_removed_and_never_shown() {
 }
 
 #[test]
-fn a199_what_cannot_be_set_is_refused_in_words() {
+fn a199_a201_what_cannot_be_set_is_refused_in_words() {
     let (wharf, daemon) = with_needy();
     let check = |words: &[&str], input: &str, expect: &str, exit: &str| {
         let said = wharf.run_with_input(&[&["secret"], words].concat(), input);

@@ -11,6 +11,7 @@ mod files;
 mod halt;
 mod journal;
 mod problem;
+mod registry;
 mod secrets;
 mod servers;
 pub(crate) mod sessions;
@@ -91,6 +92,9 @@ pub(crate) use problem::ApiError;
         journal::rows,
         journal::verify,
         journal::follow,
+        registry::search,
+        registry::show,
+        registry::refresh,
     )
 )]
 struct Document;
@@ -177,6 +181,9 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
             "/api/approvals/{id}",
             get(approvals::show).post(approvals::answer),
         )
+        .route("/api/registry", get(registry::search))
+        .route("/api/registry/{name}", get(registry::show))
+        .route("/api/registry/refresh", post(registry::refresh))
         .route("/api/halt", post(halt::halt))
         .route("/api/release", post(halt::release))
         .route("/api/agents/{agent}/endpoint", get(agents::endpoint))

@@ -23,6 +23,7 @@ mod journal;
 mod mixed;
 mod odd;
 mod passthrough;
+mod registry;
 mod sessions;
 mod settings;
 mod start;

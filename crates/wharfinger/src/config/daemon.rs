@@ -21,11 +21,18 @@ pub struct Daemon {
     pub host_access: bool,
     /// Servers that may, whichever agent installs them: `NAME=SOURCE`, as in `git=npm:@example/git` (A30).
     pub host_approved: Vec<String>,
+    /// Where a list of known servers is fetched that takes the place of the one in the program; nowhere unless set (A8).
+    pub registry_url: String,
+    /// Where the official registry is asked about servers; nobody is asked where it is empty.
+    pub official_registry_url: String,
     /// Rows of the journal that are kept; 200 000 unless set.
     pub journal_rows: usize,
     /// See [`Limits`].
     pub limits: Limits,
 }
+
+/// The registry of the protocol's own project.
+const OFFICIAL: &str = "https://registry.modelcontextprotocol.io";
 
 impl Default for Daemon {
     fn default() -> Self {
@@ -34,6 +41,8 @@ impl Default for Daemon {
             allowed_hosts: vec![],
             secret_variables: vec![],
             pass_variables: vec![],
+            registry_url: String::new(),
+            official_registry_url: OFFICIAL.to_owned(),
             journal_rows: 200_000,
             host_access: false,
             host_approved: vec![],
@@ -56,6 +65,7 @@ pub struct Setting {
 enum Apply {
     Listen,
     Texts(fn(&mut Daemon) -> &mut Vec<String>),
+    Address(fn(&mut Daemon) -> &mut String),
     Flag(fn(&mut Daemon) -> &mut bool),
     Rows(fn(&mut Daemon) -> &mut usize),
     Count(fn(&mut Limits) -> &mut usize),
@@ -117,6 +127,18 @@ pub const SETTINGS: &[Setting] = &[
         "list of NAME=SOURCE",
         "Servers that may run on this machine whichever agent installs them, such as `git=npm:@example/git`",
         Apply::Texts(|d| &mut d.host_approved),
+    ),
+    setting(
+        "registryUrl",
+        "URL, or empty",
+        "List of known servers that takes the place of the one in the program, fetched once a day",
+        Apply::Address(|d| &mut d.registry_url),
+    ),
+    setting(
+        "officialRegistryUrl",
+        "URL, or empty",
+        "Registry that `wharf search` asks beside the list; nobody is asked where it is empty",
+        Apply::Address(|d| &mut d.official_registry_url),
     ),
     setting(
         "journalRows",
@@ -235,6 +257,7 @@ impl Setting {
         match &self.apply {
             Apply::Listen => format!("\"{}\"", daemon.listen),
             Apply::Texts(field) => serde_json::to_string(field(&mut daemon)).unwrap_or_default(),
+            Apply::Address(field) => serde_json::to_string(field(&mut daemon)).unwrap_or_default(),
             Apply::Flag(field) => field(&mut daemon).to_string(),
             Apply::Rows(field) => field(&mut daemon).to_string(),
             Apply::Count(field) => field(&mut daemon.limits).to_string(),
@@ -266,6 +289,17 @@ pub(super) fn read(members: &mut Members<'_>) -> Daemon {
                     *field(&mut daemon) = texts;
                 }
             }
+            Apply::Address(field) => {
+                if let Some((text, place)) = members.text(setting.name) {
+                    if text.is_empty() || is_address(&text) {
+                        *field(&mut daemon) = text;
+                    } else {
+                        let message =
+                            format!("must be an address like https://example.com/, not {text:?}");
+                        members.complain(setting.name, Some(&place), message);
+                    }
+                }
+            }
             Apply::Flag(field) => {
                 if let Some(flag) = members.bool(setting.name) {
                     *field(&mut daemon) = flag;
@@ -289,4 +323,9 @@ pub(super) fn read(members: &mut Members<'_>) -> Daemon {
         }
     }
     daemon
+}
+
+fn is_address(text: &str) -> bool {
+    url::Url::parse(text)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
 }

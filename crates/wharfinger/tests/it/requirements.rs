@@ -7,7 +7,17 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 77;
 
 /// Rows of the agent profile that are built, from and to.
-const BUILT: [(usize, usize); 5] = [(73, 98), (140, 166), (180, 196), (202, 234), (236, 236)];
+const BUILT: [(usize, usize); 9] = [
+    (1, 5),
+    (7, 9),
+    (11, 14),
+    (73, 98),
+    (99, 112),
+    (140, 166),
+    (180, 196),
+    (202, 234),
+    (236, 236),
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

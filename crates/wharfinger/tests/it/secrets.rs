@@ -314,6 +314,32 @@ async fn a108_a_credential_brings_the_server_and_the_last_one_takes_it_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a109_credentials_are_written_by_the_program_that_has_the_file() {
+    let servers = taking(&json!({ "TOKEN": "${secret:TOKEN}" }));
+    let yard = Yard::new(servers.clone()).await;
+    bot(&yard).await;
+    // While it is open here, nobody else opens it, and what is set goes through here.
+    let keys = Keys::load_or_create(yard.home.path()).unwrap();
+    let path = yard.home.file("agents/bot.adf");
+    let second = AgentFile::open(&path, &keys).unwrap_err().to_string();
+    assert!(second.contains("another program has"), "{second}");
+    set(&yard, "TOKEN", "own", Some("bot")).await;
+    let home = yard.close().await;
+    let elsewhere = open_bot(&home);
+    assert_eq!(elsewhere.purposes("mcp:").unwrap(), ["mcp:s:TOKEN"]);
+    // While it is open there, nothing is set here.
+    let yard = Yard::at(home, servers, json!({}), host()).await;
+    let server = ServerName::new("s").unwrap();
+    let set = yard
+        .wharf
+        .set_secret(&server, "TOKEN", secret("new"), Some("bot"));
+    let refused = set.await.unwrap_err().to_string();
+    assert!(refused.contains("another program has"), "{refused}");
+    elsewhere.close().unwrap();
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a112_a_locked_envelope_gives_nothing_and_says_what_to_do() {
     let servers = taking(&json!({ "TOKEN": "${secret:TOKEN}", "MAYBE": "${secret:MAYBE?}" }));
     let yard = Yard::new(servers.clone()).await;

@@ -11,6 +11,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("catalog", &[]),
     ("policy", &[]),
     ("manage", &[]),
+    ("registry", &[]),
     ("vault", &[]),
     ("journal", &[]),
     ("launch", &["vault"]),

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use http_body_util::Empty;
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, LOCATION, USER_AGENT};
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, CONNECTION, ETAG, HOST, IF_NONE_MATCH, LOCATION, USER_AGENT,
+};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -176,6 +178,8 @@ pub struct Fetched {
     pub url: String,
     /// As the server tells it.
     pub content_type: Option<String>,
+    /// What the server knows this content by.
+    pub etag: Option<String>,
     /// All of it.
     pub content: Content,
 }
@@ -234,16 +238,25 @@ impl Client {
 
     /// Fetches an address, following redirects.
     pub async fn fetch(&self, request: &Fetch) -> Result<Fetched, Error> {
+        self.fetch_if_changed(request, None).await
+    }
+
+    /// The same, of a server that answers with status 304 where it has nothing new since it gave this `ETag`.
+    pub async fn fetch_if_changed(
+        &self,
+        request: &Fetch,
+        etag: Option<&str>,
+    ) -> Result<Fetched, Error> {
         let limit = self.options.limits.time;
-        tokio::time::timeout(limit, self.follow(request))
+        tokio::time::timeout(limit, self.follow(request, etag))
             .await
             .unwrap_or(Err(Error::TimedOut { limit }))
     }
 
-    async fn follow(&self, request: &Fetch) -> Result<Fetched, Error> {
+    async fn follow(&self, request: &Fetch, etag: Option<&str>) -> Result<Fetched, Error> {
         let mut url = parse(&request.url).map_err(Error::Url)?;
         for _ in 0..=self.options.limits.redirects {
-            match self.ask(&url, request.method).await? {
+            match self.ask(&url, request.method, etag).await? {
                 Answer::Content(fetched) => return Ok(fetched),
                 Answer::Elsewhere(location) => {
                     let next = next(&url, &location);
@@ -261,7 +274,7 @@ impl Client {
     }
 
     /// One request on a connection of its own.
-    async fn ask(&self, url: &Url, method: Method) -> Result<Answer, Error> {
+    async fn ask(&self, url: &Url, method: Method, etag: Option<&str>) -> Result<Answer, Error> {
         let Options {
             addresses,
             resolver,
@@ -281,7 +294,8 @@ impl Client {
             .await
             .map_err(|error| Error::protocol(&error))?;
         let exchange = async {
-            let request = request(url, method).map_err(|error| Error::Url(error.to_string()))?;
+            let request =
+                request(url, method, etag).map_err(|error| Error::Url(error.to_string()))?;
             let response = sender.send_request(request).await;
             answer(
                 url,
@@ -337,7 +351,11 @@ fn next(from: &Url, location: &str) -> Result<Url, String> {
     Ok(url)
 }
 
-fn request(url: &Url, method: Method) -> Result<Request<Empty<bytes::Bytes>>, hyper::http::Error> {
+fn request(
+    url: &Url,
+    method: Method,
+    etag: Option<&str>,
+) -> Result<Request<Empty<bytes::Bytes>>, hyper::http::Error> {
     let method = match method {
         Method::Get => hyper::Method::GET,
         Method::Head => hyper::Method::HEAD,
@@ -351,7 +369,11 @@ fn request(url: &Url, method: Method) -> Result<Request<Empty<bytes::Bytes>>, hy
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     };
-    Request::builder()
+    let mut builder = Request::builder();
+    if let Some(etag) = etag {
+        builder = builder.header(IF_NONE_MATCH, etag);
+    }
+    builder
         .method(method)
         .uri(target)
         .header(HOST, host)
@@ -386,6 +408,7 @@ async fn answer(
         return Ok(Answer::Elsewhere(location));
     }
     let content_type = body::content_type(&response);
+    let etag = body::text(&response, &ETAG);
     let bytes = body::read(response, limit).await?;
     let content = if body::is_text(content_type.as_deref(), &bytes) {
         Content::Text(String::from_utf8_lossy(&bytes).into_owned())
@@ -396,6 +419,7 @@ async fn answer(
         status,
         url: url.to_string(),
         content_type,
+        etag,
         content,
     }))
 }
