@@ -109,12 +109,6 @@ fn a199_a201_what_cannot_be_set_is_refused_in_words() {
         "[exit 4]",
     );
     check(
-        &["set", "s", "TOKEN", "--agent", "default"],
-        "x",
-        "it has no file",
-        "[exit 1]",
-    );
-    check(
         &["set", "s", "OTHER"],
         "x",
         "no variable of s takes OTHER",

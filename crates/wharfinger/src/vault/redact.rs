@@ -280,7 +280,8 @@ mod tests {
     fn a_stream_holds_back_no_more_than_it_must() {
         let mut stream = redactor(&["secret-value"]).stream();
         let out = stream.push(&[b'x'; 100]);
-        assert_eq!(out.len(), 100 - ("secret-value".len() - 1));
+        // Its longest form is base64, of four letters for three bytes.
+        assert_eq!(out.len(), 100 - ("secret-value".len() / 3 * 4 - 1));
         assert_eq!(redactor(&[]).stream().push(b"abc"), b"abc");
     }
 }
