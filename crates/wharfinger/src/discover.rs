@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,6 +14,8 @@ use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
 
 use crate::catalog::{self, Claim, Kind, Listing, Offer, Offers};
 use crate::config::Config;
+use crate::diagnosis::{failed, symptom};
+use crate::doctor::{Finding, What, diagnose};
 use crate::journal::{ClaimRow, EventKind, StoreError};
 use crate::kept::{claim, keep_discovered, stored};
 use crate::keys::Keyed;
@@ -22,7 +24,7 @@ use crate::model::{
     AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport, hex,
 };
 use crate::policy;
-use crate::servers::{self, Asked, Note, Plans, Spec};
+use crate::servers::{self, Asked, Discovered, Note, Plans, Spec};
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 
 /// Different declarations of clients that are remembered for one server.
@@ -57,7 +59,11 @@ pub(crate) enum Found {
     /// Its tools, their names, and what it said of itself.
     Known(Arc<Known>),
     /// It could not be found out; tried again not before `retry` (V53).
-    Failed { reason: String, retry: Instant },
+    Failed {
+        reason: String,
+        finding: Arc<Finding>,
+        retry: Instant,
+    },
 }
 
 /// A server's tools and more.
@@ -361,7 +367,7 @@ async fn attempt(
     let found = match stored(&wharf, &entry, &key).await {
         Ok(Some(known)) => Ok(known),
         Ok(None) => ask_server(&wharf, &entry, &declared, &key).await,
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(Unknown::of(&entry, error.to_string())),
     };
     let name = entry.name.clone();
     match found {
@@ -377,12 +383,16 @@ async fn attempt(
                 tools,
             });
         }
-        Err(reason) => {
+        Err(Unknown {
+            reason, finding, ..
+        }) => {
             let reason = wharf.redactor().text(&reason).into_owned();
-            tracing::warn!(server = %name, "failed: {reason}");
+            let finding = Arc::new(wharf.clean_finding(finding));
+            tracing::warn!(server = %name, code = finding.code, "failed: {reason}");
             let retry = Instant::now() + policy::effective(&entry, Profile::Chat).retry_after;
             let failed = Found::Failed {
                 reason: reason.clone(),
+                finding,
                 retry,
             };
             settle(&wharf, &state, failed);
@@ -405,28 +415,68 @@ pub(crate) fn settle(wharf: &Wharf, state: &watch::Sender<Found>, found: Found) 
     });
 }
 
+/// Why it is not known what a server offers.
+pub(crate) struct Unknown {
+    pub(crate) reason: String,
+    pub(crate) finding: Finding,
+    /// What the server wrote.
+    pub(crate) written: Vec<String>,
+}
+
+impl Unknown {
+    /// For a reason that is none of the server's.
+    fn of(entry: &ServerEntry, reason: String) -> Self {
+        let finding = diagnose(&symptom(entry, What::Other(reason.clone())));
+        Self {
+            reason,
+            finding,
+            written: vec![],
+        }
+    }
+}
+
 async fn ask_server(
     wharf: &Wharf,
     entry: &ServerEntry,
     declared: &Declared,
     key: &str,
-) -> Result<Known, String> {
+) -> Result<Known, Unknown> {
+    let audience = Arc::new(Log {
+        wharf: Arc::downgrade(&wharf.0),
+        server: entry.name.clone(),
+        steps: None,
+    });
+    let discovered = start_once(wharf, entry, declared, audience).await?;
+    keep_discovered(wharf, entry, key, &discovered)
+        .await
+        .map_err(|error| Unknown::of(entry, error.to_string()))
+}
+
+/// Starts a server for a moment, in a folder of its own, and asks it everything.
+pub(crate) async fn start_once(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    declared: &Declared,
+    audience: Arc<Log>,
+) -> Result<Discovered, Unknown> {
     let scratch = &wharf.0.scratch;
     let dir = std::fs::create_dir_all(scratch).and_then(|()| {
         tempfile::Builder::new()
             .prefix("wharfinger-discovery-")
             .tempdir_in(scratch)
     });
-    let dir =
-        dir.map_err(|error| format!("can't make a folder in {}: {error}", scratch.display()))?;
+    let dir = dir.map_err(|error| {
+        let reason = format!("can't make a folder in {}: {error}", scratch.display());
+        Unknown::of(entry, reason)
+    })?;
     let made = Made {
         profile: Profile::Chat,
         workspace: dir.path(),
         scratch: None,
         remembered: None,
     };
-    let spec =
-        spec(wharf, entry, declared, &made).ok_or("it is no process that could be started")?;
+    let spec = spec(wharf, entry, declared, &made)
+        .ok_or_else(|| Unknown::of(entry, "it is no process that could be started".into()))?;
     let agent = match &entry.installed_by {
         Some(agent) => Some(wharf.own_agent(agent)),
         // Where only agents have its keys, one of them gives its own.
@@ -439,15 +489,17 @@ async fn ask_server(
         roots: Some(spec.roots.unwrap_or_default()),
         ..spec
     };
-    let audience = Arc::new(Log {
-        wharf: Arc::downgrade(&wharf.0),
-        server: entry.name.clone(),
-    });
     let discovered = servers::discover(&wharf.0.context, &spec, dir, audience).await;
-    let discovered = discovered.map_err(|error| error.to_string())?;
-    keep_discovered(wharf, entry, key, &discovered)
-        .await
-        .map_err(|error| error.to_string())
+    discovered.map_err(|error| {
+        let symptom = failed(entry, &error);
+        let finding = diagnose(&symptom);
+        let noise = symptom.noise.iter().map(|line| format!("(stdout) {line}"));
+        Unknown {
+            reason: error.to_string(),
+            finding,
+            written: noise.chain(symptom.stderr).collect(),
+        }
+    })
 }
 
 /// For whom, and where.
@@ -518,10 +570,11 @@ fn file_uri(path: &std::path::Path) -> String {
     uri
 }
 
-/// Hears a discovery: only its log lines matter.
-struct Log {
-    wharf: Weak<Inner>,
-    server: ServerName,
+/// Hears a discovery: its log lines matter, and to who looks for what is wrong, how far it has come.
+pub(crate) struct Log {
+    pub(crate) wharf: Weak<Inner>,
+    pub(crate) server: ServerName,
+    pub(crate) steps: Option<Mutex<Vec<(servers::Step, Instant)>>>,
 }
 
 impl servers::Audience for Log {
@@ -530,6 +583,12 @@ impl servers::Audience for Log {
             return;
         };
         wharf.log(&self.server, None, note);
+    }
+
+    fn step(&self, step: servers::Step) {
+        if let Some(steps) = &self.steps {
+            lock(steps).push((step, Instant::now()));
+        }
     }
 
     fn asked(&self, asked: Asked) {

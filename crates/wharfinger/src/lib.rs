@@ -56,6 +56,7 @@
 //! | room | owns |
 //! |---|---|
 //! | [`model`] | names, values, states |
+//! | [`clients`] | the files of MCP clients, and our entry in them |
 //! | [`config`] | sources, presets, validation, differences, edits |
 //! | [`catalog`] | tools and the names agents see |
 //! | [`policy`] | what an entry and a profile decide together |
@@ -65,6 +66,7 @@
 //! | [`vault`] | sealed secrets, which values are secret, and keeping them in |
 //! | [`journal`] | the database, what was done, and the events |
 //! | [`agentfile`] | the agent's `.adf` file |
+//! | [`doctor`] | known failures: how they look, why, the way out |
 //! | [`manage`] | tools with which an agent manages itself |
 //! | [`registry`] | servers that are known, and the entries made from them |
 
@@ -80,16 +82,20 @@ mod bound;
 pub mod call;
 pub mod catalog;
 pub mod change;
+pub mod clients;
 pub mod config;
 mod conversation;
 mod decide;
 mod declare;
 mod desk;
+mod diagnosis;
 mod discover;
+pub mod doctor;
 mod exchange;
 mod gate;
 mod gated;
 mod halt;
+pub mod import;
 mod installed;
 mod instances;
 pub mod journal;
@@ -125,6 +131,7 @@ pub use call::{CallNote, Refusal, Target, ToolCall};
 pub use change::Change;
 pub use decide::{Decider, DecisionError};
 pub use desk::{Approver, Deciding};
+pub use diagnosis::{Trial, TrialStep, programs};
 pub use halt::HaltError;
 pub use log::{LogEntry, LogLevel, LogStream, Logged};
 pub use report::{Details, Report, ToolReport};

@@ -1,6 +1,8 @@
 //! The command line: every command, option and word of help. `docs/cli.md`, the man page and the completions are made
 //! from this.
 
+mod clients;
+pub(crate) mod doctor;
 mod registry;
 pub(crate) mod secret;
 
@@ -12,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use wharfinger::model::expand::is_key;
 
+pub(crate) use self::clients::{Clients, Connect, Disconnect, Import, Which};
 pub(crate) use registry::{Registry, Search};
 
 const EXIT_CODES: &str = "\
@@ -64,6 +67,7 @@ pub(crate) enum Command {
     Up(Up),
     /// Tell whether the daemon runs, where it listens, and what is wrong
     Status,
+    Doctor(doctor::Doctor),
     Stop(Stop),
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,
@@ -94,6 +98,10 @@ pub(crate) enum Command {
     /// Connects to the daemon, and starts one in the background when none runs; its log is then `daemon.log` in the
     /// home folder. Ends with its input. `wharf agent endpoint` prints what to write in a client's configuration.
     Stdio(AsAgent),
+    Clients(Clients),
+    Import(Import),
+    Connect(Connect),
+    Disconnect(Disconnect),
     #[command(subcommand)]
     Agent(Agent),
     #[command(subcommand)]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
 use wharfinger::model::expand::take;
 
-use super::{read, secret};
+use super::{doctor, read, secret};
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
@@ -13,10 +13,11 @@ use crate::paths::quoted;
 use crate::ui::{count, read_input};
 
 #[derive(Deserialize)]
-struct Added {
+pub(super) struct Added {
     name: String,
     tools: Option<usize>,
-    error: Option<String>,
+    pub(super) error: Option<String>,
+    finding: Option<Value>,
 }
 
 pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
@@ -50,8 +51,11 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
-    for Added { name, tools, error } in added {
+pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
+    for Added {
+        name, tools, error, ..
+    } in added
+    {
         let tools = match (tools, error) {
             (Some(tools), _) => count(*tools, "tool"),
             (None, Some(_)) => "but its tools can't be listed".to_owned(),
@@ -65,9 +69,18 @@ fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
             .ui
             .warn(&format!("{}: {}", text("key"), text("message")));
     }
-    for Added { name, error, .. } in added {
+    for Added {
+        name,
+        error,
+        finding,
+        ..
+    } in added
+    {
         if let Some(error) = error {
             world.ui.warn(&format!("{name}: {error}"));
+            if let Some(finding) = finding {
+                doctor::tell(world, finding)?;
+            }
             world.ui.hint(&format!(
                 "`wharf logs {name}` shows what it wrote; `wharf add --replace {name} …` corrects the entry, \
                  `wharf remove {name}` removes it"

@@ -23,7 +23,7 @@ pub(super) fn run(world: &World, command: cli::Config) -> Result<(), Failure> {
 }
 
 /// Everything that a daemon of this home would read, were it started from this shell.
-fn inputs(world: &World) -> Result<Inputs, Failure> {
+pub(super) fn inputs(world: &World) -> Result<Inputs, Failure> {
     let read = |path: &Path| -> Result<Option<File>, Failure> {
         files::read(path).map_err(|error| {
             Failure::usage(format!("can't read {}", path.display())).because(&error)
@@ -265,7 +265,7 @@ fn seconds(value: f64) -> Value {
     serde_json::from_str(&value.to_string()).unwrap_or_default()
 }
 
-fn redactor(inputs: &Inputs, config: &config::Config) -> Redactor {
+pub(super) fn redactor(inputs: &Inputs, config: &config::Config) -> Redactor {
     let names = SecretNames {
         more: config.daemon.secret_variables.clone(),
     };

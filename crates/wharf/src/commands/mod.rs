@@ -6,8 +6,12 @@ mod agent_tools;
 mod approvals;
 mod arguments;
 mod call;
+mod clients;
 mod config;
+mod connect;
 pub(crate) mod docs;
+mod doctor;
+mod import;
 mod journal;
 mod list;
 mod logs;
@@ -53,6 +57,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         // The daemon's whole life, which is large.
         Command::Up(up) => Box::pin(up::run(world, up)).await,
         Command::Status => status::run(world).await,
+        Command::Doctor(doctor) => doctor::run(world, doctor).await,
         Command::Stop(stop) => stop::run(world, &stop).await,
         Command::Release => stop::release(world).await,
         Command::Add(add) => add::run(world, add).await,
@@ -84,6 +89,10 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Deny(deny) => approvals::deny(world, &deny).await,
         Command::Mcp(mcp) => mcp::run(world, &mcp.words, &mcp.agent.agent).await,
         Command::Stdio(agent) => stdio::run(world, &agent.agent).await,
+        Command::Clients(clients) => clients::run(world, &clients),
+        Command::Import(import) => import::run(world, &import).await,
+        Command::Connect(connect) => connect::connect(world, &connect).await,
+        Command::Disconnect(disconnect) => connect::disconnect(world, &disconnect),
         Command::Agent(command) => agent::run(world, command).await,
         Command::Secret(command) => secret::run(world, command).await,
         Command::Config(command) => config::run(world, command),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 use wharfinger::config::{self, PastedError};
+use wharfinger::doctor::Finding;
 use wharfinger::model::{AgentName, Declared, Problem, ServerName, SessionId, Severity, Source};
 use wharfinger::{Details, Report, SessionOptions};
 use wharfinger_wire::json::{Object, string};
@@ -95,6 +96,9 @@ pub(crate) struct Added {
     /// Why it could not be asked; it is added all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// What is wrong with it, why, and the way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finding: Option<Finding>,
 }
 
 /// What became of all of them.
@@ -151,12 +155,17 @@ pub(crate) async fn add(
             name: name.to_string(),
             tools: None,
             error: None,
+            finding: None,
         })
         .collect();
     while let Some(Ok((index, asked))) = asking.join_next().await {
         match asked {
             Ok(tools) => servers[index].tools = Some(tools),
-            Err(error) => servers[index].error = Some(error),
+            Err(error) => {
+                let added = &mut servers[index];
+                added.error = Some(error);
+                added.finding = daemon.wharf.finding(&added.name);
+            }
         }
     }
     // Of the daemon's own view: a variable may be set in the shell and not here.

@@ -11,8 +11,8 @@ use wharfinger_wire::connection::CallError;
 use wharfinger_wire::json::{Object, Raw, array, raw};
 use wharfinger_wire::message::METHOD_NOT_FOUND;
 
-use super::connect::{Live, TAIL, connect};
-use super::{Audience, Context, Discovered, Lines, Note, Spec, StartError};
+use super::connect::{Live, connect};
+use super::{Audience, Context, Discovered, LastWords, Lines, Note, Spec, StartError, Step};
 use crate::model::{Limits, Status};
 
 /// Starts a server for a moment, in a directory of its own, to learn what it offers (V51). The process is stopped
@@ -34,7 +34,10 @@ pub async fn discover(
         () = context.gate.until_shut() => None,
     };
     let live = started.live.clone();
-    let started_lines = started.own.clone();
+    let words = Box::new(LastWords {
+        stderr: started.own.tail(usize::MAX),
+        noise: started.noise.tail(usize::MAX),
+    });
     let (grace, gate) = (context.grace(), context.gate.clone());
     context.tasks.spawn(async move {
         live.connection.close();
@@ -43,18 +46,14 @@ pub async fn discover(
         drop(dir);
         drop(started.keeps);
     });
-    let stderr = started_lines;
     match listed {
         None => Err(context.stopped()),
-        Some(Ok(Ok(discovered))) => Ok(discovered),
-        Some(Ok(Err(reason))) => Err(StartError::List {
-            reason,
-            stderr: stderr.tail(TAIL),
-        }),
-        Some(Err(_)) => Err(StartError::TimedOut {
-            limit,
-            stderr: stderr.tail(TAIL),
-        }),
+        Some(Ok(Ok(discovered))) => {
+            audience.step(Step::Listed);
+            Ok(discovered)
+        }
+        Some(Ok(Err(reason))) => Err(StartError::List { reason, words }),
+        Some(Err(_)) => Err(StartError::TimedOut { limit, words }),
     }
 }
 

@@ -35,7 +35,7 @@ pub use asked::Asked;
 pub use calling::{Outgoing, Patience};
 pub(crate) use discovery::Lists;
 pub use discovery::{List, discover};
-pub use error::{CallError, StartError};
+pub use error::{CallError, LastWords, StartError};
 pub use gate::{Gate, Halted, Pass};
 pub use handle::{Hold, ServerHandle, start_all};
 pub use health::Ping;
@@ -100,6 +100,9 @@ pub trait Audience: Send + Sync + 'static {
     /// Something happened.
     fn note(&self, note: Note);
 
+    /// Its start has come this far.
+    fn step(&self, _: Step) {}
+
     /// It asks its client something; dropped, the question is answered with an error.
     fn asked(&self, asked: Asked);
 
@@ -107,6 +110,19 @@ pub trait Audience: Send + Sync + 'static {
     fn keeps(&self) -> bool {
         false
     }
+}
+
+/// How far the start of a server has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// What runs is made ready.
+    Prepared,
+    /// There is a process; a second one where the first did not stand a question.
+    Started,
+    /// It has said what it is.
+    Initialized,
+    /// It has listed what it offers.
+    Listed,
 }
 
 /// What a server says or does of its own accord.

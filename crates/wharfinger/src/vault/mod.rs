@@ -11,6 +11,7 @@ mod passphrase;
 mod place;
 mod redact;
 mod sealed;
+mod shapes;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -18,4 +19,5 @@ mod tests;
 pub use known::{SecretNames, in_arguments, is_secret_name};
 pub use place::{Answer, Keyring};
 pub use redact::{REDACTED, Redactor, Stream};
+pub use shapes::looks_secret;
 pub use store::{KeyPlace, Options, Standing, Vault, VaultError, VaultState, wants_passphrase};

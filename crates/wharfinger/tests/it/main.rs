@@ -10,9 +10,11 @@
 
 mod agentfile;
 mod calls;
+mod clients;
 mod discovery;
 mod emergency;
 mod environment;
+mod errors_page;
 mod examples;
 mod gate;
 mod guarded;
