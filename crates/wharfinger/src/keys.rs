@@ -69,20 +69,27 @@ impl Keyed {
             .iter()
             .map(|(_, value)| Secret::new(value.clone()));
         wharf.learn(values.chain(secrets.values().cloned()));
+        let references = self.entry.secrets().into_iter();
+        let missing: Vec<String> = references
+            .filter(|one| one.required && !secrets.contains_key(&one.key))
+            .map(|one| one.key)
+            .collect();
+        // Before anything is installed or started.
+        if !missing.is_empty() {
+            return Err(match sealed {
+                Some(why) => unreadable(&missing, &why),
+                None => needs(self.entry.name.as_str(), &missing, None),
+            });
+        }
+        let entry = wharf.runnable(&self.entry).await?;
         let request = Request {
-            entry: &self.entry,
+            entry: &entry,
             inherit: &wharf.0.inherit,
             workspace: &self.workspace,
             scratch: self.scratch.as_deref(),
             secrets: &secrets,
         };
         let plan = launch::plan(request).ok_or("it is no process that could be started")?;
-        if !plan.missing.is_empty() {
-            return Err(match sealed {
-                Some(why) => unreadable(&plan.missing, &why),
-                None => needs(self.entry.name.as_str(), &plan.missing, None),
-            });
-        }
         wharf.learn(plan.secrets.iter().cloned());
         Ok(Prepared {
             // The agent's own come last (A102).

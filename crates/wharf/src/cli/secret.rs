@@ -22,6 +22,7 @@ pub(crate) enum Secret {
     Set(SetSecret),
     List(ListSecrets),
     Remove(RemoveSecret),
+    Import(ImportSecrets),
     /// Open the vault with its passphrase, or look for its key once more
     ///
     /// Asks for the passphrase, or reads it from standard input. Where there is no vault yet, the new one is put under
@@ -52,6 +53,18 @@ pub(crate) struct SetSecret {
 pub(crate) struct ListSecrets {
     /// Only of this server
     pub(crate) server: Option<String>,
+}
+
+/// Move secrets that stand plain in settings.json into the vault
+///
+/// Shows what it would take, by the names of variables and headers and by the looks of their values, and asks. Each
+/// leaves `${secret:KEY}` in its place; the rest of the file, comments too, stays as it is. Other clients' files are for
+/// `wharf import`.
+#[derive(Args, Debug)]
+pub(crate) struct ImportSecrets {
+    /// Do it without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
 }
 
 /// Remove a key of a server

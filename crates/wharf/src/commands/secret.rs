@@ -5,18 +5,20 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use wharfinger::model::expand::take;
 
 use super::{part, read};
 use crate::World;
 use crate::cli::secret::{ListSecrets, RemoveSecret, Secret, SetSecret};
 use crate::failure::{Exit, Failure};
-use crate::ui::read_input;
+use crate::ui::{count, read_input};
 
 pub(super) async fn run(world: &World, command: Secret) -> Result<(), Failure> {
     match command {
         Secret::Set(set) => self::set(world, &set).await,
         Secret::List(list) => self::list(world, &list).await,
         Secret::Remove(remove) => self::remove(world, &remove).await,
+        Secret::Import(import) => self::import(world, import.yes).await,
         Secret::Unlock => unlock(world).await,
     }
 }
@@ -180,6 +182,65 @@ fn restart(world: &World, server: &str, running: bool) {
             .ui
             .hint(&format!("`wharf restart {server}` applies it"));
     }
+}
+
+#[derive(Deserialize)]
+struct Plain {
+    server: String,
+    member: String,
+    key: String,
+    stays: Option<String>,
+}
+
+async fn import(world: &World, yes: bool) -> Result<(), Failure> {
+    let client = world.paths.client();
+    let path = "/api/secrets/import";
+    let mut answer = client.post(path, Some(&json!({ "apply": false }))).await?;
+    let found: Vec<Plain> = read(&answer["secrets"])?;
+    let taken = found.iter().filter(|one| one.stays.is_none()).count();
+    if !world.ui.json {
+        for one in &found {
+            let Plain {
+                server,
+                member,
+                key,
+                stays,
+            } = one;
+            match stays {
+                None => world
+                    .ui
+                    .answer(&format!("{server}: {member} becomes {}", take(key, true)))?,
+                Some(why) => world
+                    .ui
+                    .warn(&format!("{server}: {member} stays, since {why}")),
+            }
+        }
+    }
+    if taken > 0 && (yes || agreed(world, taken)?) {
+        answer = client.post(path, Some(&json!({ "apply": true }))).await?;
+        world
+            .ui
+            .say(&format!("{} moved into the vault", count(taken, "secret")));
+    }
+    if world.ui.json {
+        return Ok(world.ui.answer_json(&answer)?);
+    }
+    if found.is_empty() {
+        world.ui.say("no secret stands plain in settings.json");
+    }
+    Ok(())
+}
+
+fn agreed(world: &World, taken: usize) -> Result<bool, Failure> {
+    if !world.ui.can_ask() {
+        world.ui.hint("`wharf secret import --yes` does it");
+        return Ok(false);
+    }
+    let question = format!("move {} into the vault?", count(taken, "secret"));
+    world
+        .ui
+        .ask(&question)
+        .map_err(|error| Failure::failed("can't ask on this terminal").because(&error))
 }
 
 async fn unlock(world: &World) -> Result<(), Failure> {

@@ -209,3 +209,48 @@ fn a_passphrase_opens_the_vault_at_start_or_later() {
         "{missing}"
     );
 }
+
+#[test]
+fn a99_secrets_that_stand_plain_are_moved_and_the_file_stays_as_it_is() {
+    let wharf = Wharf::new();
+    let before = format!(
+        r#"{{
+  // mine
+  "mcpServers": {{
+    "s": {{ "command": "{}", "args": ["tool=env"], // why
+      "env": {{ "API_TOKEN": "t-123", "PORT": "80", /* two */ "OTHER_TOKEN": "${{env:X}}", "ODD": "ghp_0123456789abcdefghij0123456789abcdef" }} }},
+    "web": {{ "type": "http", "url": "https://example.com/mcp", "headers": {{ "X-Api-Key": "k-123" }} }}
+  }}
+}}
+"#,
+        fake_server().display()
+    );
+    fs::write(wharf.home.file("settings.json"), &before).unwrap();
+    let daemon = wharf.up();
+    let preview = wharf.run(&["secret", "import"]);
+    assert!(
+        preview.contains("s: env.API_TOKEN becomes ${secret:API_TOKEN}"),
+        "{preview}"
+    );
+    assert!(preview.contains("`wharf secret import --yes`"), "{preview}");
+    assert_eq!(
+        wharf.home.read("settings.json"),
+        before,
+        "a preview changes nothing"
+    );
+    let done = wharf.run(&["secret", "import", "--yes"]);
+    assert!(done.contains("3 secrets moved into the vault"), "{done}");
+    let expect = before
+        .replace("\"t-123\"", "\"${secret:API_TOKEN}\"")
+        .replace(
+            "\"ghp_0123456789abcdefghij0123456789abcdef\"",
+            "\"${secret:ODD}\"",
+        )
+        .replace("\"k-123\"", "\"${secret:X_API_KEY}\"");
+    assert_eq!(wharf.home.read("settings.json"), expect);
+    let said = wharf.run(&["call", "s/env"]);
+    assert!(said.contains(r#""API_TOKEN":"t-123""#), "{said}");
+    let again = wharf.run(&["secret", "import", "--yes"]);
+    assert!(again.contains("no secret stands plain"), "{again}");
+    drop(daemon);
+}

@@ -6,9 +6,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
+use wharfinger::config::{self, PastedError, TextMember};
+use wharfinger::import::{Moved, take_secrets};
 use wharfinger::model::{Secret, ServerName};
-use wharfinger::vault::VaultError;
+use wharfinger::vault::{SecretNames, VaultError};
 use wharfinger::{SecretChange, SecretError, Secrets, VaultReport};
 
 use super::problem::{Body, MaybeBody, Path, Query};
@@ -109,6 +112,130 @@ pub(crate) async fn unlock(
         Ok(Json(Unlocked { vault }))
     })
     .await
+}
+
+/// What to do with secrets that stand plain in `settings.json`.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MoveSecrets {
+    /// Seal them, and leave references in their place; else they are only looked for.
+    #[serde(default)]
+    apply: bool,
+}
+
+/// A secret that stands plain in `settings.json`.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Plain {
+    /// Whose.
+    server: String,
+    /// Where it stands in its entry: `env.KEY` or `headers.NAME`.
+    member: String,
+    /// The key it is kept under.
+    key: String,
+    /// Why it stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stays: Option<&'static str>,
+}
+
+/// All of them.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct PlainSecrets {
+    /// In the order of the file.
+    secrets: Vec<Plain>,
+    /// Whether they were moved.
+    applied: bool,
+}
+
+/// Looks for secrets that stand plain in `settings.json`, and seals them if that is wanted. Comments and order of the file
+/// stay.
+#[utoipa::path(post, path = "/api/secrets/import", request_body = MoveSecrets,
+    responses((status = 200, body = PlainSecrets), (status = 409, body = ApiError)))]
+pub(crate) async fn import(
+    State(daemon): State<Arc<Daemon>>,
+    MaybeBody(wanted): MaybeBody<MoveSecrets>,
+) -> Result<Json<PlainSecrets>, ApiError> {
+    let changing = daemon.clone();
+    uninterrupted(&daemon, async move {
+        let found = plain(&changing)?;
+        if wanted.apply {
+            let moves = || found.iter().filter(|(one, ..)| one.stays.is_none());
+            // Sealed first: a reference that came before its value would keep its server from starting.
+            for (_, member, moved) in moves() {
+                let value = Secret::new(moved.value().to_owned());
+                let set = changing
+                    .wharf
+                    .set_secret(&member.server, &moved.key, value, None);
+                set.await?;
+            }
+            let members: Vec<TextMember> = moves().map(|(_, member, _)| member.clone()).collect();
+            if !members.is_empty() {
+                let edit = |text: &str| config::replace_texts(text, &members);
+                changing.settings.edit(&changing.wharf, edit).await?;
+            }
+        }
+        Ok(Json(PlainSecrets {
+            secrets: found.into_iter().map(|(one, ..)| one).collect(),
+            applied: wanted.apply,
+        }))
+    })
+    .await
+}
+
+/// Where secrets stand plain, and what takes their place.
+fn plain(daemon: &Daemon) -> Result<Vec<(Plain, TextMember, Moved)>, ApiError> {
+    let path = daemon.home.settings();
+    let unreadable = |error: std::io::Error| {
+        ApiError::conflict(format!("can't read {}: {error}", path.display()))
+    };
+    let Some(file) = config::files::read(&path).map_err(unreadable)? else {
+        return Ok(vec![]);
+    };
+    let servers = match config::pasted(&file.text) {
+        Ok(servers) => servers,
+        Err(PastedError::Nothing) => return Ok(vec![]),
+        Err(error) => {
+            return Err(ApiError::conflict(error.to_string())
+                .with_hint("mend settings.json; `wharf config check` shows where"));
+        }
+    };
+    let names = SecretNames {
+        more: daemon.wharf.config().daemon.secret_variables.clone(),
+    };
+    let mut found = vec![];
+    for server in servers {
+        let Value::Object(before) = &server.json else {
+            continue;
+        };
+        let mut after = before.clone();
+        let mut moved = take_secrets(&mut after, &names).into_iter();
+        let taken = server.entry.secrets();
+        for section in ["env", "headers"] {
+            let members = before.get(section).and_then(Value::as_object);
+            for (name, old) in members.into_iter().flatten() {
+                let new = after[section][name].as_str();
+                let (Some(old), Some(new)) = (old.as_str(), new.filter(|new| old != *new)) else {
+                    continue;
+                };
+                let Some(moved) = moved.next() else { break };
+                let is_taken = taken.iter().any(|one| one.key == moved.key);
+                let one = Plain {
+                    server: server.entry.name.to_string(),
+                    member: format!("{section}.{name}"),
+                    key: moved.key.clone(),
+                    stays: is_taken.then_some("another variable of it takes a secret of that key"),
+                };
+                let member = TextMember {
+                    server: server.entry.name.clone(),
+                    section: section.to_owned(),
+                    name: name.clone(),
+                    before: old.to_owned(),
+                    after: new.to_owned(),
+                };
+                found.push((one, member, moved));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn named(server: &str) -> Result<ServerName, ApiError> {

@@ -104,6 +104,7 @@ impl Yard {
             },
             workspaces: home.file("workspaces"),
             scratch: home.file("scratch"),
+            packages: wharfinger::launch::packages::Places::in_folder(home.path()),
             environment,
             approver,
             web: wharfinger::manage::fetch::Options::default(),
