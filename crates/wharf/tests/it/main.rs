@@ -16,6 +16,8 @@ mod gone;
 mod journal;
 mod offline;
 mod pages;
+mod planted;
+mod secrets;
 mod servers;
 mod stdio;
 mod support;
