@@ -76,10 +76,13 @@ fn fill(text: &str, symptom: &Symptom, line: &str) -> String {
         .replace("{program}", &symptom.command)
         .replace("{place}", &symptom.place);
     if text.contains("{path}") {
-        text = text.replace("{path}", &or(path(line), "the file it names"));
+        let named = std::iter::once(line).chain(symptom.stderr.iter().map(String::as_str));
+        let named = named.filter_map(path).next();
+        text = text.replace("{path}", &or(named, "a file or folder"));
     }
     if text.contains("{key}") {
-        text = text.replace("{key}", &or(key(symptom, line), "the key it asks for"));
+        let keys = Some(keys(symptom, line).join(" and ")).filter(|keys| !keys.is_empty());
+        text = text.replace("{key}", &or(keys, "the key it asks for"));
     }
     if text.contains("{module}") {
         text = text.replace("{module}", &or(module(line), "a module"));
@@ -94,6 +97,7 @@ fn command(command: Command, symptom: &Symptom, line: &str) -> Option<String> {
     let Symptom { args, env, .. } = symptom;
     match command {
         Command::None => None,
+        Command::Quoted => line.split('`').nth(1).map(str::to_owned),
         Command::Words(words) => Some(fill(words, symptom, line)),
         Command::Uvx(more) => {
             let uvx = symptom.command.rsplit('/').next() == Some("uvx");
@@ -118,13 +122,18 @@ fn command(command: Command, symptom: &Symptom, line: &str) -> Option<String> {
             again(symptom, &env, args)
         }
         Command::Key => {
-            let key = key(symptom, line)?;
-            if env.iter().any(|(known, _)| *known == key) {
+            let keys = keys(symptom, line);
+            let is_set = |key: &&String| env.iter().any(|(known, _)| known == *key);
+            let first = keys.first()?;
+            if let Some(key) = keys.iter().all(|key| is_set(&key)).then_some(first) {
                 return Some(format!("wharf secret set {} {key}", quote(&symptom.server)));
             }
-            let mut env = env.clone();
             // Without a value it is asked for, and kept in the vault.
-            env.push((key, None));
+            let new = keys
+                .iter()
+                .filter(|key| !is_set(key))
+                .map(|key| (key.clone(), None));
+            let env: Vec<_> = env.iter().cloned().chain(new).collect();
             again(symptom, &env, args)
         }
     }
@@ -163,17 +172,19 @@ fn path(line: &str) -> Option<String> {
         .find(|word| word.len() > 1)
 }
 
-/// The variable that a line asks for; one that the entry has already counts less.
-fn key(symptom: &Symptom, line: &str) -> Option<String> {
-    let all = std::iter::once(line).chain(symptom.stderr.iter().map(String::as_str));
-    let mut found = all.flat_map(variables);
-    let first = found.next()?;
-    let is_set = |name: &str| symptom.env.iter().any(|(known, _)| known == name);
-    if is_set(&first) {
-        let other = found.find(|name| !is_set(name));
-        return Some(other.unwrap_or(first));
+/// The variables that a line asks for: all of them where it joins them, else the first; where it names none, the first
+/// that is named before or after it.
+fn keys(symptom: &Symptom, line: &str) -> Vec<String> {
+    let mut named = variables(line);
+    if named.is_empty() {
+        let all = symptom.stderr.iter().map(String::as_str);
+        named = all.flat_map(variables).take(1).collect();
     }
-    Some(first)
+    let lower = line.to_lowercase();
+    if !lower.contains(" and ") || lower.contains("either ") || lower.contains(" or ") {
+        named.truncate(1);
+    }
+    named
 }
 
 /// Names in capitals that are those of keys and the like.

@@ -41,6 +41,8 @@ pub enum Command {
     Args(&'static [&'static str]),
     /// The key that the evidence names is given.
     Key,
+    /// The first command in backticks in the evidence.
+    Quoted,
 }
 
 /// One way in which a failure looks: all of it must be so.

@@ -283,6 +283,7 @@ fn found(code: &str, values: &[(&str, &str)]) -> Finding {
             | Command::Uvx(_)
             | Command::Env(..)
             | Command::Args(_)
+            | Command::Quoted
             | Command::Key => None,
         },
         certainty: row.certainty,

@@ -441,6 +441,36 @@ fn how_servers_end_is_known() {
 
 #[test]
 fn the_command_of_a_fix_is_the_entry_with_what_it_lacks() {
+    let slack = "Please set SLACK_BOT_TOKEN and SLACK_TEAM_ID environment variables";
+    let slack = symptom("npx slack", What::Exited(Exit::Code(1)), &[slack]);
+    assert_eq!(
+        diagnose(&slack).command.as_deref(),
+        Some("wharf add --replace s --env SLACK_BOT_TOKEN --env SLACK_TEAM_ID -- npx slack")
+    );
+    let needs = "it needs TOKEN_KEY, which is not set: `wharf secret set s TOKEN_KEY` sets it";
+    let needs = diagnose(&symptom("npx s", What::Prepare(needs.into()), &[]));
+    assert_eq!(needs.code, "WF-502");
+    assert_eq!(
+        needs.cause,
+        "the entry of s refers to TOKEN_KEY, which is not set"
+    );
+    assert_eq!(
+        needs.command.as_deref(),
+        Some("wharf secret set s TOKEN_KEY")
+    );
+    let git = "ERROR:mcp_server_git.server:/not/there does not exist";
+    died(
+        "WF-315",
+        "uvx mcp-server-git --repository /not/there",
+        &[git],
+    );
+    let skipped = "Warning: Cannot access directory /not/there, skipping";
+    let none = "Error: None of the specified directories are accessible";
+    let files = symptom("npx files", What::Exited(Exit::Code(1)), &[skipped, none]);
+    assert_eq!(
+        diagnose(&files).cause,
+        "the server was given /not/there, which is not there"
+    );
     let command = |symptom: &Symptom| diagnose(symptom).command;
     let exited = || What::Exited(Exit::Code(1));
     let sqlite = "uvx mcp-server-sqlite --db-path x.db";
