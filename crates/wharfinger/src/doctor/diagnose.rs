@@ -76,8 +76,8 @@ fn fill(text: &str, symptom: &Symptom, line: &str) -> String {
         .replace("{program}", &symptom.command)
         .replace("{place}", &symptom.place);
     if text.contains("{path}") {
-        let named = std::iter::once(line).chain(symptom.stderr.iter().map(String::as_str));
-        let named = named.filter_map(path).next();
+        let all = symptom.stderr.iter().map(String::as_str);
+        let named = std::iter::once(line).chain(all).find_map(path);
         text = text.replace("{path}", &or(named, "a file or folder"));
     }
     if text.contains("{key}") {

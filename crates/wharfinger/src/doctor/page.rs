@@ -56,7 +56,6 @@ fn section(text: &mut String, row: &Failure) {
 fn command(command: Command) -> Option<String> {
     match command {
         Command::None => None,
-        Command::Quoted => Some("wharf secret set {server} {key}".to_owned()),
         Command::Words(words) => Some(words.to_owned()),
         Command::Uvx(more) => {
             let more: Vec<_> = more.iter().map(|word| shell_words::quote(word)).collect();
@@ -72,7 +71,7 @@ fn command(command: Command) -> Option<String> {
             "wharf add --replace {{server}} -- … {}",
             more.join(" ")
         )),
-        Command::Key => Some("wharf secret set {server} {key}".to_owned()),
+        Command::Quoted | Command::Key => Some("wharf secret set {server} {key}".to_owned()),
     }
 }
 
