@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
 
-use super::{doctor, read};
+use super::{doctor, packages, read};
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
@@ -90,6 +90,7 @@ pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), 
 
 /// Entries by name, with every member that was given.
 fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
+    let package = packages::entry(&add.package, &add.command)?;
     let block = match (
         add.name.as_str(),
         add.entry.as_slice(),
@@ -104,12 +105,14 @@ fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
             Some(format!("{{{}: {entry}}}", Value::from(name)))
         }
         (_, [], [_, ..]) => None,
+        (_, [], []) if package.is_some() => None,
         (name, words, command) => return Err(nothing_to_run(name, words, command)),
     };
     let mut servers = Map::new();
     match block {
         None => {
-            let entry = json!({"command": add.command[0], "args": add.command[1..]});
+            let entry = package
+                .unwrap_or_else(|| json!({"command": add.command[0], "args": add.command[1..]}));
             servers.insert(add.name.clone(), entry);
         }
         Some(text) => {

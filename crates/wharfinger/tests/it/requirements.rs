@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 77;
 
 /// Rows of the agent profile that are built, from and to.
-const BUILT: [(usize, usize); 8] = [
+const BUILT: [(usize, usize); 11] = [
     (1, 5),
     (7, 9),
     (11, 14),
+    (20, 20),
+    (60, 68),
     (73, 98),
     (140, 166),
     (180, 196),
+    (200, 200),
     (202, 234),
     (236, 236),
 ];
