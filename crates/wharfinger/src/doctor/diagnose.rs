@@ -2,6 +2,7 @@
 
 use super::known::TABLE;
 use super::{Certainty, Command, Failure, Finding, Symptom, What};
+use crate::model::{Package, PackageKind};
 
 /// The first row of the table that a symptom looks like; where there is none, that nothing is known about it.
 ///
@@ -100,7 +101,17 @@ fn command(command: Command, symptom: &Symptom, line: &str) -> Option<String> {
         Command::Quoted => line.split('`').nth(1).map(str::to_owned),
         Command::Words(words) => Some(fill(words, symptom, line)),
         Command::Uvx(more) => {
-            let uvx = symptom.command.rsplit('/').next() == Some("uvx");
+            if let (Some(package), ["--with", more]) = (&symptom.package, more) {
+                let mut package = package.clone();
+                package.with.push((*more).to_owned());
+                let symptom = Symptom {
+                    package: Some(package),
+                    ..symptom.clone()
+                };
+                return again(&symptom, env, args);
+            }
+            let uvx =
+                symptom.command.rsplit('/').next() == Some("uvx") && symptom.package.is_none();
             let args = more
                 .iter()
                 .map(|word| (*word).to_owned())
@@ -152,10 +163,37 @@ fn again(symptom: &Symptom, env: &[(String, Option<String>)], args: &[String]) -
         };
         words.push(format!("--env {set}"));
     }
-    words.push("--".to_owned());
-    words.push(quote(&symptom.command));
+    match &symptom.package {
+        Some(package) => {
+            words.extend(of_package(package));
+            words.extend((!args.is_empty()).then(|| "--".to_owned()));
+        }
+        None => words.extend(["--".to_owned(), quote(&symptom.command)]),
+    }
     words.extend(args.iter().map(|arg| quote(arg)));
     Some(words.join(" "))
+}
+
+fn of_package(package: &Package) -> Vec<String> {
+    let Package { name, extras, .. } = package;
+    let version = package.version.as_deref();
+    let exact = version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()));
+    let (option, joint) = match package.kind {
+        PackageKind::Npm => ("--npm", "@"),
+        PackageKind::Pypi if exact => ("--pypi", "=="),
+        PackageKind::Pypi => ("--pypi", ""),
+    };
+    let version = version.map(|version| format!("{joint}{version}"));
+    let spec = format!("{name}{extras}{}", version.unwrap_or_default());
+    let mut words = vec![format!("{option} {}", quote(&spec))];
+    words.extend(
+        package
+            .with
+            .iter()
+            .map(|with| format!("--with {}", quote(with))),
+    );
+    words.extend(package.allow_scripts.then(|| "--allow-scripts".to_owned()));
+    words
 }
 
 fn quote(word: &str) -> String {

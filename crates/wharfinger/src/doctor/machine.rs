@@ -420,6 +420,7 @@ pub fn program_finding(program: &Program) -> Finding {
         server: program.server.clone(),
         command: program.program.clone(),
         args: vec![],
+        package: None,
         env: vec![],
         is_simple: false,
         place: program.place.clone(),
