@@ -175,16 +175,11 @@ fn again(symptom: &Symptom, env: &[(String, Option<String>)], args: &[String]) -
 }
 
 fn of_package(package: &Package) -> Vec<String> {
-    let Package { name, extras, .. } = package;
-    let version = package.version.as_deref();
-    let exact = version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()));
-    let (option, joint) = match package.kind {
-        PackageKind::Npm => ("--npm", "@"),
-        PackageKind::Pypi if exact => ("--pypi", "=="),
-        PackageKind::Pypi => ("--pypi", ""),
+    let option = match package.kind {
+        PackageKind::Npm => "--npm",
+        PackageKind::Pypi => "--pypi",
     };
-    let version = version.map(|version| format!("{joint}{version}"));
-    let spec = format!("{name}{extras}{}", version.unwrap_or_default());
+    let spec = package.spec();
     let mut words = vec![format!("{option} {}", quote(&spec))];
     words.extend(
         package

@@ -468,7 +468,7 @@ fn the_command_of_a_fix_is_the_entry_with_what_it_lacks() {
     assert_eq!(
         diagnose(&sqlite).command.as_deref(),
         Some(
-            "wharf add --replace s --pypi mcp-server-sqlite==2025.4.25 --with 'mcp<2' -- --db-path x.db"
+            "wharf add --replace s --pypi 'mcp-server-sqlite==2025.4.25' --with 'mcp<2' -- --db-path x.db"
         )
     );
     let failed = "npm install failed (code 1):\nnpm error code E404";
