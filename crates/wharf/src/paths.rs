@@ -65,6 +65,11 @@ impl Paths {
         self.home.join("settings.json")
     }
 
+    /// The secrets of the owner, sealed.
+    pub(crate) fn vault(&self) -> PathBuf {
+        self.home.join("vault.json")
+    }
+
     /// What a daemon in the background logs.
     pub(crate) fn log(&self) -> PathBuf {
         self.home.join("daemon.log")

@@ -89,14 +89,14 @@ impl Client {
         self.ask(Method::POST, path, body).await
     }
 
-    /// `PATCH`, with a body.
-    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.ask(Method::PATCH, path, Some(body)).await
-    }
-
     /// `PUT`, with a body.
     pub async fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
         self.ask(Method::PUT, path, Some(body)).await
+    }
+
+    /// `PATCH`, with a body.
+    pub async fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask(Method::PATCH, path, Some(body)).await
     }
 
     /// `DELETE`.

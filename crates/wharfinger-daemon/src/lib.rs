@@ -14,6 +14,7 @@ pub mod doctor;
 mod gateway;
 mod home;
 mod http;
+mod keyring;
 mod registry;
 mod serve;
 mod settings;

@@ -11,15 +11,16 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharfinger::launch::{Guard, GuardError, Owner, guard};
-use wharfinger::model::{Problem, ServerEntry};
+use wharfinger::model::{Problem, Secret, ServerEntry};
 use wharfinger::servers::Halted;
-use wharfinger::{OpenError, Wharf};
+use wharfinger::vault::Keyring;
+use wharfinger::{OpenError, VaultReport, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
 use crate::http::{self, Doors, Hosts};
 use crate::registry::Registry;
 use crate::settings::Settings;
-use crate::{api, gateway};
+use crate::{api, gateway, keyring};
 
 /// What a daemon is started with.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub struct Options {
     /// Started by a person, whose certificate, proxy and registry variables are worth remembering; else those
     /// remembered fill in for what is missing (V18).
     pub remember_environment: bool,
+    /// What opens the vault, where it is under a passphrase; a new vault is put under it.
+    pub passphrase: Option<Secret>,
     /// Ends the daemon.
     pub stop: CancellationToken,
 }
@@ -58,6 +61,8 @@ pub struct Ready {
     pub playwright: String,
     /// Since when and why nothing may start, after an emergency stop.
     pub halted: Option<Halted>,
+    /// Whether its secrets can be read.
+    pub vault: VaultReport,
 }
 
 /// Why a daemon did not start.
@@ -137,12 +142,13 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
     let tcp = bind(listen).await?;
     let unix = bind_socket(&home)?;
     let listen = tcp.local_addr().unwrap_or(listen);
-    let wharf = Wharf::open(wharfinger::Options {
-        owner,
-        version: options.version.clone(),
-        ..wharfinger::Options::in_folder(home.path(), loaded, environment)
-    })
-    .await?;
+    let keyring = keyring::of_session(&environment);
+    let mut opening = wharfinger::Options::in_folder(home.path(), loaded, environment);
+    opening.owner = owner;
+    opening.version.clone_from(&options.version);
+    opening.vault.keyring = keyring.map(|session| Arc::new(session) as Arc<dyn Keyring>);
+    opening.vault.passphrase = options.passphrase;
+    let wharf = Wharf::open(opening).await?;
     let tokens = Tokens::new(home.clone());
     // Refusals tell people where it lies, so there it lies.
     tokens.token(None)?;
@@ -193,6 +199,7 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         problems,
         playwright,
         halted: daemon.wharf.is_halted(),
+        vault: daemon.wharf.vault(),
     });
     daemon.stop.cancelled().await;
     tracing::info!("stopping");

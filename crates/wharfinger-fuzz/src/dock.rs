@@ -155,6 +155,7 @@ fn options(home: &Home, helper: &Path, stop: CancellationToken) -> Options {
         program: helper.to_owned(),
         version: "0".into(),
         remember_environment: false,
+        passphrase: None,
         stop,
     }
 }

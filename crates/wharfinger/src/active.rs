@@ -68,6 +68,7 @@ impl Session {
                 Status::Running { .. }
                 | Status::Exited { .. }
                 | Status::Failed { .. }
+                | Status::NeedsKeys { .. }
                 | Status::Disabled => false,
             })
             .collect()
@@ -79,7 +80,12 @@ impl Session {
             None | Some(Status::NotStarted | Status::Running { .. }) => true,
             // What starts joins when it is ready (A143); where nothing was started beforehand, calls start it.
             Some(Status::Starting) => self.state.lasting,
-            Some(Status::Exited { .. } | Status::Failed { .. } | Status::Disabled) => false,
+            Some(
+                Status::Exited { .. }
+                | Status::Failed { .. }
+                | Status::NeedsKeys { .. }
+                | Status::Disabled,
+            ) => false,
         }
     }
 }

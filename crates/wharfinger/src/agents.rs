@@ -477,9 +477,11 @@ impl Wharf {
         Ok(())
     }
 
-    /// Takes a server from an agent; what was declared of its tools goes with it.
+    /// Takes a server from an agent; what was declared of its tools goes with it, and so do the agent's credentials for
+    /// it (A108).
     pub async fn detach(&self, name: &str, server: &str) -> Result<(), AgentError> {
-        let (agent, _) = self.usable(name)?;
+        let (agent, file) = self.usable(name)?;
+        let rights = agent.rights();
         let refused = AgentError::Attached {
             agent: agent.name.clone(),
             server: server.to_owned(),
@@ -497,6 +499,7 @@ impl Wharf {
             .await;
         edited(removed)?;
         self.note_server(&agent, server, Kind::ServerDetached);
+        crate::secrets::forget(&file, &rights, server).await?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! What is wrong with servers: from what became of them to the table of known failures. Everything is redacted.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -100,6 +101,8 @@ pub fn programs(servers: &[ServerEntry], inherit: &Inherit) -> Vec<Program> {
             inherit,
             workspace: Path::new("/"),
             scratch: None,
+            // What it runs is the same without them.
+            secrets: &BTreeMap::new(),
         })?;
         Some(Program {
             server: entry.name.to_string(),
@@ -138,6 +141,7 @@ fn spawn(error: &SpawnError) -> What {
         SpawnError::NotFound { .. } => What::NotFound,
         SpawnError::NotExecutable { .. } => What::NotExecutable(error.to_string()),
         SpawnError::Directory { .. } => What::Directory(error.to_string()),
+        SpawnError::NeedsKeys { .. } => What::Prepare(error.to_string()),
         SpawnError::Other { .. } => What::NotStarted(error.to_string()),
     }
 }

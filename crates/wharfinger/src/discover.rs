@@ -1,6 +1,6 @@
 //! Knowing what servers offer without starting them: found out once, kept, refreshed by those that run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -82,12 +82,16 @@ pub(crate) struct Known {
 }
 
 /// The hash by which discoveries are kept: everything of the entry that decides what runs, and what is declared.
-/// `${workspace}` stands as it is, since it is another one each time.
+/// `${workspace}` stands as it is, since it is another one each time; a secret stands as what is another text each time it
+/// is set, and tells nothing of it.
 pub(crate) fn key(wharf: &Inner, entry: &ServerEntry, declared: &Declared) -> String {
     let copies = |value: &str| {
-        crate::model::expand::value(value, "${workspace}", |name| {
-            wharf.inherit.host.get(name).cloned()
-        })
+        crate::model::expand::value(
+            value,
+            "${workspace}",
+            |name| wharf.inherit.host.get(name).cloned(),
+            |key| wharf.vault.revision(entry.name.as_str(), key),
+        )
     };
     let env: Vec<_> = entry
         .env
@@ -474,10 +478,12 @@ pub(crate) async fn start_once(
     };
     let spec = spec(wharf, entry, declared, &made)
         .ok_or_else(|| Unknown::of(entry, "it is no process that could be started".into()))?;
-    let keyed = entry.installed_by.as_ref().and_then(|agent| {
-        let agent = wharf.own_agent(agent);
-        Keyed::new(wharf, &agent, entry, dir.path().to_owned(), None)
-    });
+    let agent = match &entry.installed_by {
+        Some(agent) => Some(wharf.own_agent(agent)),
+        // Where only agents have its keys, one of them gives its own.
+        None => wharf.agent_with_keys(entry),
+    };
+    let keyed = Keyed::new(wharf, agent.as_ref(), entry, dir.path().to_owned(), None);
     let spec = Spec {
         plan: keyed.map_or(spec.plan.clone(), |keyed| Plans::Made(keyed)),
         // There is no client yet that could be asked.
@@ -519,6 +525,8 @@ pub(crate) fn spec(
         inherit,
         workspace: made.workspace,
         scratch: made.scratch,
+        // Where it takes some, its plan is made anew for each start.
+        secrets: &BTreeMap::new(),
     })?;
     if !plan.refused.is_empty() {
         tracing::warn!(server = %entry.name, "variables that no server may have are left out: {}", plan.refused.join(", "));

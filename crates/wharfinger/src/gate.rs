@@ -105,19 +105,27 @@ impl Session {
         }
     }
 
+    /// The arguments as people see them: without secrets that are known, and without what is given to be kept sealed.
+    fn shown(&self, asking: &Asking) -> Arc<RawValue> {
+        let bare = crate::waiting::bare(&asking.binding, &asking.arguments);
+        let bare = bare.map_or_else(|| asking.arguments.clone(), Arc::from);
+        let clean = self.wharf.redactor().json(&bare);
+        clean.map_or(bare, Arc::from)
+    }
+
     /// Writes down that a call waits, and tells everybody. That is done to its end, also for a caller that is gone
     /// meanwhile.
     async fn ask(&self, asking: &Asking) -> Result<Waiting, Refusal> {
         let (agent, wharf) = (self.state.own.clone(), self.wharf.clone());
         let redactor = wharf.redactor();
-        let shown = redactor.json(&asking.arguments);
+        let shown = self.shown(asking);
         let said = asking.said.as_deref();
         let new = NewApproval {
             id: ApprovalId::new(&crate::agentfile::task_id()),
             binding: asking.binding.clone(),
             reason: asking.reason,
             arguments: asking.arguments.clone(),
-            shown: shown.map_or_else(|| asking.arguments.clone(), Arc::from),
+            shown,
             why: asking.why.clone(),
             said: said.map(|said| redactor.text(said).into_owned()),
             expires: now().saturating_add(wharf.approval_life()),
@@ -264,8 +272,7 @@ impl Session {
         if !allowed || !self.state.declared.can("elicitation") {
             return (None, guard);
         }
-        let arguments = self.wharf.redactor().json(&asking.arguments);
-        let arguments = arguments.as_deref().unwrap_or(&asking.arguments);
+        let arguments = self.shown(asking);
         let message = format!(
             "{}\n\nTool: {} (of {})\nArguments: {}\nApproval: {id}",
             asking.why,

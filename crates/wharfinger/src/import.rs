@@ -247,14 +247,9 @@ fn check(name: &str, entry: &Map<String, Value>) -> Result<ServerEntry, String> 
     }
 }
 
-/// Secrets go out of variables and headers; those in odd places are told of.
-fn move_secrets(item: &mut Item, names: &SecretNames) {
-    let Item {
-        entry,
-        secrets,
-        remarks,
-        ..
-    } = item;
+/// Takes secrets out of the variables and headers of an entry, and leaves `${secret:KEY}` in their place.
+pub fn take_secrets(entry: &mut Map<String, Value>, names: &SecretNames) -> Vec<Moved> {
+    let mut secrets = vec![];
     let mut take = |key: &str, value: &mut Value| {
         if let Value::String(text) = value {
             let moved = Moved {
@@ -286,6 +281,18 @@ fn move_secrets(item: &mut Item, names: &SecretNames) {
             take(&secret_of(header), value);
         }
     }
+    secrets
+}
+
+/// Secrets go out of variables and headers; those in odd places are told of.
+fn move_secrets(item: &mut Item, names: &SecretNames) {
+    let Item {
+        entry,
+        secrets,
+        remarks,
+        ..
+    } = item;
+    secrets.extend(take_secrets(entry, names));
     let args: Vec<&str> = entry
         .get("args")
         .and_then(Value::as_array)

@@ -83,7 +83,10 @@ impl Wharf {
                 Status::Running { .. } | Status::Starting => true,
                 // Its end is told first; after that a mended entry counts.
                 Status::Exited { .. } => instance.handle.has_untold_end(),
-                Status::NotStarted | Status::Failed { .. } | Status::Disabled => false,
+                Status::NotStarted
+                | Status::Failed { .. }
+                | Status::NeedsKeys { .. }
+                | Status::Disabled => false,
             };
             if running || same(&instance.entry, entry) {
                 instance.users.insert(session.serial);
@@ -103,12 +106,10 @@ impl Wharf {
             remembered,
         };
         let mut spec = spec(self, entry, &place.declared, &made)?;
-        if session.own.profile == Profile::Agent {
-            let scratch = scratch.as_deref().map(|scratch| scratch.path().to_owned());
-            let keyed = Keyed::new(self, &session.own, entry, workspace.clone(), scratch);
-            if let Some(keyed) = keyed {
-                spec.plan = Plans::Made(keyed);
-            }
+        let stands = scratch.as_deref().map(|scratch| scratch.path().to_owned());
+        let keyed = Keyed::new(self, Some(&session.own), entry, workspace.clone(), stands);
+        if let Some(keyed) = keyed {
+            spec.plan = Plans::Made(keyed);
         }
         let ear = Ear {
             wharf: Arc::downgrade(&self.0),
@@ -378,6 +379,7 @@ impl Audience for Ear {
             Note::Status(status) => {
                 if matches!(status, Status::Running { .. }) {
                     wharf.subscribe_again(&self.place);
+                    wharf.declare_used(&self.place.agent, server);
                 }
                 wharf.record_life(server, &self.place.agent, &status, &self.runs);
                 let status = wharf.clean(status);

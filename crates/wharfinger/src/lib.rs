@@ -63,7 +63,7 @@
 //! | [`approvals`] | calls that wait for a person |
 //! | [`servers`] | one actor an instance: starting, calls, stopping |
 //! | [`launch`] | processes, their environment, their end |
-//! | [`vault`] | which values are secret, and keeping them in |
+//! | [`vault`] | sealed secrets, which values are secret, and keeping them in |
 //! | [`journal`] | the database, what was done, and the events |
 //! | [`agentfile`] | the agent's `.adf` file |
 //! | [`doctor`] | known failures: how they look, why, the way out |
@@ -115,6 +115,7 @@ pub mod registry;
 mod report;
 mod request;
 mod rights;
+mod secrets;
 pub mod servers;
 mod session;
 mod subscriptions;
@@ -138,6 +139,7 @@ pub use log::{LogEntry, LogLevel, LogStream, Logged};
 pub use packages::{Installing, LIMIT as INSTALL_LIMIT, PackageError, PackageReport};
 pub use report::{Details, Report, ToolReport};
 pub use request::Request;
+pub use secrets::{SecretChange, SecretError, SecretReport, Secrets, VaultReport};
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use tools::{AgentSettings, AgentTool, Definitions, ServerSettings, Switches, Which};

@@ -436,6 +436,8 @@ impl Packaged {
             inherit: &wharf.0.inherit,
             workspace: &self.workspace,
             scratch: self.scratch.as_deref(),
+            // Where it takes some, its plan is made with them.
+            secrets: &std::collections::BTreeMap::new(),
         };
         let plan = launch::plan(request).ok_or("it is no process that could be started")?;
         Ok(Prepared {

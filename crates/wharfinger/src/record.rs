@@ -10,10 +10,12 @@ use serde_json::value::RawValue;
 use wharfinger_wire::json::{Object, raw};
 
 use crate::approvals::ApprovalId;
+use crate::bound::{arguments, with_arguments};
 use crate::call::{Refusal, Target, ToolCall, stopped};
 use crate::catalog::Place;
 use crate::config::{Config, Difference};
 use crate::journal::{Arguments, Journal, Kind, Outcome, Record, Who};
+use crate::manage;
 use crate::model::{AgentName, ServerName, Status};
 use crate::request::Request;
 use crate::servers::CallError;
@@ -112,7 +114,7 @@ impl Wharf {
             Status::NotStarted => (Kind::Stopped, Who::System),
             Status::Exited { .. } => (Kind::Exited, Who::Server),
             Status::Failed { .. } => (Kind::Failed, Who::Server),
-            Status::Starting | Status::Disabled => return,
+            Status::Starting | Status::NeedsKeys { .. } | Status::Disabled => return,
         };
         let mut record = Record {
             agent: agent.cloned(),
@@ -129,7 +131,8 @@ impl Wharf {
                 record.text = Some(reason.clone());
                 record.outcome = Outcome::Error;
             }
-            Status::NotStarted | Status::Starting | Status::Disabled => {}
+            Status::NotStarted | Status::Starting | Status::NeedsKeys { .. } | Status::Disabled => {
+            }
         }
         self.0.journal.write_now(record);
     }
@@ -246,9 +249,20 @@ impl<'a> Recording<'a> {
         self.session.wharf.0.journal.write(record).await;
     }
 
+    /// What an agent gives to be kept sealed is not written beside it.
+    fn without_credentials(&self, params: &RawValue) -> Box<RawValue> {
+        let install = manage::Tool::Install.name();
+        let bare = (self.tool.as_deref() == Some(install))
+            .then(|| manage::without_credentials(install, &arguments(params)));
+        match bare.flatten() {
+            Some(bare) => with_arguments(params, &bare),
+            None => params.to_owned(),
+        }
+    }
+
     fn record(&mut self, outcome: Outcome, text: Option<String>) -> Record {
         let state = &self.session.state;
-        let params = self.params.map(ToOwned::to_owned);
+        let params = self.params.map(|params| self.without_credentials(params));
         let arguments = match (self.kind, params) {
             (_, None) => Arguments::None,
             (Kind::Request, Some(params)) => Arguments::Params(params),

@@ -39,6 +39,8 @@ pub struct Report {
     /// Its package of npm or Python, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<PackageReport>,
+    /// Keys of secrets that it can't start without and that are not set for this agent.
+    pub needs_keys: Vec<String>,
     /// Why its entry can't be used; the last good one is in force, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -312,7 +314,15 @@ impl Wharf {
     }
 
     fn report(&self, entry: &ServerEntry, agent: &AgentName) -> Report {
-        let status = self.status(entry, agent);
+        let needs_keys = self.needs_keys(entry, &self.own_agent(agent));
+        let status = match self.status(entry, agent) {
+            // What runs has what it needs, and what is off needs nothing.
+            status @ (Status::Running { .. } | Status::Disabled) => status,
+            status if needs_keys.is_empty() => status,
+            _ => Status::NeedsKeys {
+                keys: needs_keys.clone(),
+            },
+        };
         let redactor = self.redactor();
         let mut words = status.to_string();
         if self.is_outdated(entry, agent) {
@@ -340,6 +350,7 @@ impl Wharf {
                 Transport::Stdio { .. } => "stdio",
                 Transport::Http { .. } => "http",
             },
+            needs_keys,
             error: None,
         }
     }
@@ -362,7 +373,7 @@ impl Wharf {
                 Status::Running { .. } => 4,
                 Status::Starting => 3,
                 Status::Exited { .. } => 2,
-                Status::Failed { .. } => 1,
+                Status::Failed { .. } | Status::NeedsKeys { .. } => 1,
                 Status::NotStarted | Status::Disabled => 0,
             });
         match (busiest, self.seen(entry, agent)) {
@@ -421,6 +432,7 @@ fn broken(name: &str, source: Source, error: String) -> Report {
         command: String::new(),
         transport: "stdio",
         package: None,
+        needs_keys: vec![],
         error: Some(error),
     }
 }

@@ -1,18 +1,22 @@
 //! Calls that wait, in the agent's file (A224, A229, A231): what a restart needs to go on where things were.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::agentfile::{AgentFile, Error, Task, TaskChange, TaskStatus};
+use crate::agentfile::{AgentFile, Error, SetBy, Task, TaskChange, TaskStatus, reveal};
 use crate::approvals::{ApprovalId, Binding, Caller, NewApproval, Reason};
 use crate::model::{AgentName, ServerName, SessionId};
 use crate::wharf::Wharf;
 
 /// Our part of a row's `approval_meta`.
 const OURS: &str = "wharfinger";
+
+/// Under it, and the id of a call that waits, lie arguments with credentials in them.
+const SEALED: &str = "wharfinger:waiting:";
 
 /// In there: its caller was told that it waits.
 const TOLD: &str = "told";
@@ -68,10 +72,15 @@ pub(crate) async fn write(
             "said": new.said,
         },
     });
+    // Credentials among them are sealed, and the row has the rest.
+    let bare = bare(bound, &new.arguments);
+    let sealed = bare.as_ref().map(|_| new.arguments.get().to_owned());
+    let purpose = sealed_arguments(new.id.as_str());
+    let args = bare.as_deref().unwrap_or(&new.arguments).get().to_owned();
     let task = Task {
         id: new.id.as_str().to_owned(),
         tool: bound.exposed.clone(),
-        args: new.arguments.get().to_owned(),
+        args,
         status: TaskStatus::PendingApproval,
         result: None,
         error: None,
@@ -82,7 +91,33 @@ pub(crate) async fn write(
         executor_managed: true,
         approval_meta: Some(meta.to_string()),
     };
-    on(file, move |file| file.add_task(&task)).await
+    on(file, move |file| {
+        if let Some(sealed) = sealed {
+            file.set_secret(&purpose, sealed.as_bytes(), SetBy::Owner)?;
+        }
+        file.add_task(&task)
+    })
+    .await
+}
+
+/// The arguments without what is given to be kept sealed; `None` where there is nothing of that kind.
+pub(crate) fn bare(bound: &Binding, arguments: &RawValue) -> Option<Box<RawValue>> {
+    let is_own = bound.server == ServerName::own();
+    is_own.then(|| crate::manage::without_credentials(&bound.tool, arguments))?
+}
+
+/// Where the arguments of a call lie that waits, when there are credentials in them.
+fn sealed_arguments(id: &str) -> String {
+    format!("{SEALED}{id}")
+}
+
+/// Forgets them; most calls have none.
+fn forget_arguments(file: &AgentFile, id: &str) -> Result<(), Error> {
+    let purpose = sealed_arguments(id);
+    if file.purposes(&purpose)?.contains(&purpose) {
+        file.remove_secret(&purpose)?;
+    }
+    Ok(())
 }
 
 /// Its caller was told that it waits, so it runs when it is allowed, whoever is there then.
@@ -157,6 +192,7 @@ pub(crate) async fn end(wharf: &Wharf, agent: &Agent, id: &ApprovalId, end: End<
             ..TaskChange::default()
         };
         let moved = file.move_task(&own, &from, status, &change)?;
+        forget_arguments(file, &own)?;
         file.prune_tasks(OURS, LATEST)?;
         Ok(moved)
     })
@@ -187,8 +223,12 @@ pub(crate) struct Left {
 /// Reads what an earlier run left, and brings the rows into order (A231): what ran has an unknown outcome, what waits
 /// and still may waits on, and what nobody can go on with is cancelled.
 pub(crate) fn recall(agent: &AgentName, file: &AgentFile, at: u64) -> Result<Left, Error> {
-    let waits = |task: &Task| read(agent, task).filter(|new| new.expires > at);
+    let sealed = read_sealed(file)?;
+    let waits = |task: &Task| read(agent, task, &sealed).filter(|new| new.expires > at);
     let settled = file.settle_tasks(|task| waits(task).is_some())?;
+    for task in &settled {
+        forget_arguments(file, &task.id)?;
+    }
     let tasks = file.tasks(&[TaskStatus::PendingApproval])?;
     let waiting = tasks.iter().filter_map(|task| {
         let created = u64::try_from(task.created_at).unwrap_or(0);
@@ -208,6 +248,24 @@ pub(crate) fn recall(agent: &AgentName, file: &AgentFile, at: u64) -> Result<Lef
     })
 }
 
+/// Arguments of calls that wait, by the id of the call, as far as they lie sealed and can be opened.
+fn read_sealed(file: &AgentFile) -> Result<HashMap<String, Arc<RawValue>>, Error> {
+    let mut found = HashMap::new();
+    for purpose in file.purposes(SEALED)? {
+        // A call whose arguments can't be opened is not what anybody was asked about, and is cancelled.
+        let Ok(Some(text)) = file.secret(&purpose) else {
+            continue;
+        };
+        let text = String::from_utf8(reveal(&text).to_vec()).unwrap_or_default();
+        if let (Some(id), Ok(arguments)) =
+            (purpose.strip_prefix(SEALED), RawValue::from_string(text))
+        {
+            found.insert(id.to_owned(), Arc::from(arguments));
+        }
+    }
+    Ok(found)
+}
+
 fn was_told(task: &Task) -> bool {
     let meta = task.approval_meta.as_deref();
     let meta: Option<Value> = meta.and_then(|meta| serde_json::from_str(meta).ok());
@@ -215,11 +273,16 @@ fn was_told(task: &Task) -> bool {
 }
 
 /// A row of ours; `None` for one that lacks what it takes.
-fn read(agent: &AgentName, task: &Task) -> Option<NewApproval> {
+fn read(
+    agent: &AgentName,
+    task: &Task,
+    sealed: &HashMap<String, Arc<RawValue>>,
+) -> Option<NewApproval> {
     let meta: Value = serde_json::from_str(task.approval_meta.as_deref()?).ok()?;
     let own = meta.get(OURS)?;
     let text = |key: &str| own.get(key).and_then(Value::as_str).map(str::to_owned);
-    let arguments: Arc<RawValue> = Arc::from(RawValue::from_string(task.args.clone()).ok()?);
+    let shown: Arc<RawValue> = Arc::from(RawValue::from_string(task.args.clone()).ok()?);
+    let arguments = sealed.get(&task.id).unwrap_or(&shown).clone();
     let digest = text("arguments")?;
     // A row that was written by somebody else for other arguments is not what anybody was asked about.
     if digest != crate::bound::digest(&arguments) {
@@ -239,7 +302,7 @@ fn read(agent: &AgentName, task: &Task) -> Option<NewApproval> {
             arguments: digest,
         },
         reason: Reason::parse(meta.get("reason")?.as_str()?)?,
-        shown: arguments.clone(),
+        shown,
         arguments,
         why: text("why")?,
         said: text("said"),

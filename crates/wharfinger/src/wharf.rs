@@ -38,7 +38,7 @@ use crate::refresh::{self, Update};
 use crate::servers::Context;
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Tasks;
-use crate::vault::{self, Redactor, SecretNames};
+use crate::vault::{self, Redactor, SecretNames, Vault};
 
 /// What a wharf is opened with. [`Options::in_folder`] puts all of it into one folder.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct Options {
     pub agents: PathBuf,
     /// Where the owner's keys lie, to which agents' files are sealed; made if they are missing.
     pub identity: PathBuf,
+    /// Where the owner's secrets lie sealed, and what may open them.
+    pub vault: vault::Options,
     /// Each agent's workspace is a folder in this one (`${workspace}`, V13), made when a server first starts there.
     pub workspaces: PathBuf,
     /// For files that are needed for a moment: each discovery has a folder in it (V51).
@@ -71,8 +73,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Everything in one folder, which must exist: the database, the workspaces and the scratch folder. The owner is
-    /// that folder in this process.
+    /// Everything in one folder, which must exist: the database, the agents, the vault and its key, the workspaces and the
+    /// scratch folder. The owner is that folder in this process.
     ///
     /// Servers are told the version of this library; a program with a name of its own puts its own there.
     pub fn in_folder(folder: &Path, loaded: Loaded, environment: BTreeMap<String, String>) -> Self {
@@ -83,6 +85,11 @@ impl Options {
             database: folder.join("wharfinger.db"),
             agents: folder.join("agents"),
             identity: folder.to_owned(),
+            vault: vault::Options {
+                file: folder.join("vault.json"),
+                key_file: folder.join("credential.key"),
+                ..vault::Options::default()
+            },
             workspaces: folder.join("workspaces"),
             scratch: folder.join("scratch"),
             packages: Places::in_folder(folder),
@@ -130,6 +137,7 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) web: fetch::Client,
     pub(crate) keys: LazyKeys,
+    pub(crate) vault: Vault,
     pub(crate) packages: Shelf,
     pub(crate) agents_folder: PathBuf,
     /// One agent after the other is made, imported or removed.
@@ -195,6 +203,7 @@ impl Wharf {
             database,
             agents,
             identity,
+            vault,
             workspaces,
             scratch,
             packages,
@@ -246,6 +255,7 @@ impl Wharf {
             gate: Gate::new(approver),
             web: fetch::Client::new(web),
             keys: LazyKeys::new(identity),
+            vault: open_vault(vault).await,
             packages,
             agents_folder: agents,
             changing_agents: tokio::sync::Mutex::default(),
@@ -386,6 +396,8 @@ impl Wharf {
                 inherit,
                 workspace: Path::new("/"),
                 scratch: None,
+                // Those are known as soon as they are read.
+                secrets: &BTreeMap::new(),
             };
             let planned = launch::plan(request).map(|plan| plan.secrets);
             planned
@@ -396,6 +408,19 @@ impl Wharf {
         let found: Vec<Secret> = found.collect();
         self.learn(found.into_iter());
     }
+}
+
+/// Opens the vault. One that stays shut is no reason not to start: what needs nothing of it works.
+async fn open_vault(options: vault::Options) -> Vault {
+    let vault = Vault::open(options).await;
+    let standing = vault.standing();
+    if let Some(reason) = &standing.reason {
+        tracing::warn!("secrets can't be read: {reason}");
+    }
+    if let Some(warning) = &standing.warning {
+        tracing::warn!("{warning}");
+    }
+    vault
 }
 
 /// Removes what earlier programs were killed over, and opens what they have kept.

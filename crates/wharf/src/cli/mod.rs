@@ -5,6 +5,7 @@ mod clients;
 pub(crate) mod doctor;
 mod packages;
 mod registry;
+pub(crate) mod secret;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use wharfinger::model::expand::is_key;
 
 pub(crate) use self::clients::{Clients, Connect, Disconnect, Import, Which};
 pub(crate) use self::packages::{Install, OfPackage, Outdated, Remove, Upgrade};
@@ -27,9 +29,10 @@ Exit codes:
   130  interrupted
 
 Environment:
-  WHARFINGER_HOME  the home folder, unless `--home` names one
-  NO_COLOR         when set, nothing is coloured
-  RUST_LOG         what the daemon logs, unless `--log` says so";
+  WHARFINGER_HOME             the home folder, unless `--home` names one
+  WHARFINGER_PASSPHRASE_FILE  the file with the passphrase of the vault, for `wharf up`
+  NO_COLOR                    when set, nothing is coloured
+  RUST_LOG                    what the daemon logs, unless `--log` says so";
 
 /// Run MCP servers once, for all your agents.
 #[derive(Debug, Parser)]
@@ -106,6 +109,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Agent(Agent),
     #[command(subcommand)]
+    Secret(secret::Secret),
+    #[command(subcommand)]
     Config(Config),
     Completions(Completions),
     Man(Man),
@@ -146,6 +151,10 @@ pub(crate) struct Up {
     /// What to log: error, warn, info, debug, trace or off, or by module: `info,wharfinger=debug` [default: info]
     #[arg(long, value_name = "LEVEL")]
     pub(crate) log: Option<String>,
+    /// Open the vault with the passphrase in this file, and put a new vault under it [default:
+    /// `WHARFINGER_PASSPHRASE_FILE`; else, where one is needed, it is asked for]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) passphrase_file: Option<PathBuf>,
     /// What `--background` starts.
     #[arg(long, hide = true, conflicts_with_all = ["background", "trial"])]
     pub(crate) background_child: bool,
@@ -195,7 +204,7 @@ pub(crate) struct Stop {
 Examples:
   wharf add time -- uvx mcp-server-time
   wharf add memory --npm @modelcontextprotocol/server-memory
-  wharf add github --env GITHUB_TOKEN='${env:GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
+  wharf add github --env GITHUB_TOKEN -- npx -y @modelcontextprotocol/server-github
   wharf add time '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'
   wharf add '{\"mcpServers\": {\"time\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}'
   wharf add --json '{\"mcpServers\": {…}}'
@@ -211,9 +220,10 @@ pub(crate) struct Add {
     /// Program and arguments
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<String>,
-    /// Variable for it; `${env:NAME}` takes one of the daemon's. May be repeated
-    #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
-    pub(crate) env: Vec<(String, String)>,
+    /// Variable for it; `${env:NAME}` takes one of the daemon's. KEY alone is a secret that it needs: asked for on a
+    /// terminal, and kept sealed (`wharf secret`). May be repeated
+    #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = variable)]
+    pub(crate) env: Vec<(String, Option<String>)>,
     /// Put this before the name of each of its tools
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
@@ -827,9 +837,17 @@ pub(crate) fn is_block(text: &str) -> bool {
         .any(|start| text.starts_with(start))
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
-    pair(text)
-        .ok_or_else(|| "expected KEY=VALUE, for example `API_URL=http://localhost`".to_owned())
+fn variable(text: &str) -> Result<(String, Option<String>), String> {
+    if let Some((name, value)) = pair(text) {
+        return Ok((name, Some(value)));
+    }
+    if text.contains('=') || !is_key(text) {
+        return Err(
+            "expected KEY=VALUE, or KEY alone for a secret, for example `API_URL=http://localhost`"
+                .to_owned(),
+        );
+    }
+    Ok((text.to_owned(), None))
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {

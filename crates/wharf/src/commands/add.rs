@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
+use wharfinger::model::expand::take;
 
-use super::{doctor, packages, read};
+use super::{doctor, packages, read, secret};
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
@@ -21,6 +22,7 @@ pub(super) struct Added {
 
 pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
     let servers = servers(&add)?;
+    ask_keys(world, &add, &servers).await?;
     let names: Vec<&str> = servers.keys().map(String::as_str).collect();
     // Other places to run do not exist yet, so whoever adds one is told once which one it is.
     let is_here = servers.values().any(|entry| entry.get("url").is_none());
@@ -140,7 +142,10 @@ fn options(add: &Add, entry: &mut Map<String, Value>) {
             *env = json!({});
         }
         for (key, value) in &add.env {
-            env[key] = json!(value);
+            env[key] = match value {
+                Some(value) => json!(value),
+                None => json!(take(key, true)),
+            };
         }
     }
     if let Some(prefix) = &add.prefix {
@@ -158,6 +163,36 @@ fn options(add: &Add, entry: &mut Map<String, Value>) {
     if add.disabled {
         entry.insert("enabled".into(), json!(false));
     }
+}
+
+/// Asks for keys that were named without a value, where somebody can be asked and they are not set yet. They are set
+/// before the server is added, so that it starts at once.
+async fn ask_keys(world: &World, add: &Add, servers: &Map<String, Value>) -> Result<(), Failure> {
+    let named: Vec<&String> = add
+        .env
+        .iter()
+        .filter(|(_, value)| value.is_none())
+        .map(|(key, _)| key)
+        .collect();
+    if named.is_empty() || !world.ui.can_ask() {
+        return Ok(());
+    }
+    let known = world.paths.client().get("/api/secrets").await?;
+    let known = known["secrets"].as_array().cloned().unwrap_or_default();
+    for server in servers.keys() {
+        for key in &named {
+            let is_it = |one: &Value| one["server"] == **server && one["key"] == ***key;
+            let is_set = |one: &Value| one["agent"].is_null() && one["set"] == true;
+            if known.iter().any(|one| is_it(one) && is_set(one)) {
+                continue;
+            }
+            let value = secret::prompt(&format!("{key} of {server} (empty for later)"))?;
+            if !value.is_empty() {
+                secret::put(world, server, key, &value, None).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What was probably meant, as a command.

@@ -19,6 +19,7 @@ mod mcp;
 mod packages;
 mod places;
 mod registry;
+mod secret;
 mod server;
 mod status;
 mod stdio;
@@ -97,6 +98,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Connect(connect) => connect::connect(world, &connect).await,
         Command::Disconnect(disconnect) => connect::disconnect(world, &disconnect),
         Command::Agent(command) => agent::run(world, command).await,
+        Command::Secret(command) => secret::run(world, command).await,
         Command::Config(command) => config::run(world, command),
         Command::Guard(_) | Command::Completions(_) | Command::Man(_) | Command::Docs => {
             unreachable!("these need neither home nor runtime, so `main` runs them")

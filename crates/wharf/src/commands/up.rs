@@ -19,10 +19,12 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use wharfinger::config::{File as Text, Inputs, load};
-use wharfinger::model::{Place, ServerEntry, Source};
+use wharfinger::model::{Place, Secret, ServerEntry, Source};
+use wharfinger::vault::wants_passphrase;
 use wharfinger_daemon::{HomeError, Options, Ready, ServeError, serve};
 
 use super::read;
+use super::secret;
 use super::status;
 use super::tools::{self, Listing};
 use crate::World;
@@ -64,6 +66,7 @@ pub(super) async fn run(world: &World, up: Up) -> Result<(), Failure> {
         .with(levels)
         .init();
 
+    let passphrase = passphrase(world, &up)?;
     let stop = CancellationToken::new();
     let options = Options {
         home: world.paths.home().to_owned(),
@@ -73,6 +76,7 @@ pub(super) async fn run(world: &World, up: Up) -> Result<(), Failure> {
         program: world.program.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         remember_environment: !up.for_client,
+        passphrase,
         stop: stop.clone(),
     };
     let (tell, told) = oneshot::channel();
@@ -110,6 +114,27 @@ pub(super) async fn run(world: &World, up: Up) -> Result<(), Failure> {
         },
     );
     outcome.or_else(|error| refused(world, error, up.background_child))
+}
+
+/// The file with the passphrase of the vault, where one is named.
+fn passphrase_file(world: &World, up: &Up) -> Option<PathBuf> {
+    let named = world.environment.get("WHARFINGER_PASSPHRASE_FILE");
+    let named = named.filter(|file| !file.is_empty()).map(PathBuf::from);
+    up.passphrase_file.clone().or(named)
+}
+
+/// The passphrase of the vault: from its file; else from whoever sits here, where one is needed.
+fn passphrase(world: &World, up: &Up) -> Result<Option<Secret>, Failure> {
+    if let Some(file) = passphrase_file(world, up) {
+        let text = secret::value("the passphrase", Some(&file))?;
+        return Ok(Some(Secret::new(text)));
+    }
+    let can_ask = !up.background_child && !up.for_client && world.ui.can_ask();
+    if !can_ask || !wants_passphrase(&world.paths.vault()) {
+        return Ok(None);
+    }
+    let text = secret::prompt("the passphrase of the vault (empty for later)")?;
+    Ok(Some(text).filter(|text| !text.is_empty()).map(Secret::new))
 }
 
 /// Asks for a stop at the first signal; ends at once at the second Ctrl-C.
@@ -186,10 +211,12 @@ fn announce(world: &World, ready: &Ready) {
         servers,
         problems,
         halted,
+        vault,
         ..
     } = ready;
     if world.ui.json {
-        let mut facts = json!({"url": url, "home": ready.home.path(), "servers": servers, "problems": problems});
+        let mut facts = json!({"url": url, "home": ready.home.path(), "servers": servers, "problems": problems,
+            "vault": vault});
         if let Some(halted) = halted {
             facts["halted"] = json!(halted);
         }
@@ -202,6 +229,9 @@ fn announce(world: &World, ready: &Ready) {
     }
     if let Some(halted) = halted {
         status::halted(world, halted);
+    }
+    if let Some(reason) = &vault.reason {
+        world.ui.warn(&format!("secrets can't be read: {reason}"));
     }
     let text = if *servers == 0 {
         let wharf = world.paths.wharf();
@@ -303,6 +333,10 @@ async fn start(world: &World, up: &Up) -> Result<(), Failure> {
 }
 
 async fn listening(world: &World, up: &Up) -> Result<(), Failure> {
+    // The daemon itself has no terminal on which it could ask.
+    if !up.for_client && world.ui.can_ask() && wants_passphrase(&world.paths.vault()) {
+        secret::unlock_if_locked(world).await?;
+    }
     let status = world.paths.client().get("/api/status").await?;
     let listen = status["listen"]
         .as_str()
@@ -406,6 +440,11 @@ fn spawn(world: &World, up: &Up, log: &File) -> Result<std::process::Child, Fail
     }
     if let Some(log) = &up.log {
         command.arg(format!("--log={log}"));
+    }
+    if let Some(file) = passphrase_file(world, up) {
+        // It stands somewhere else.
+        let file = std::path::absolute(&file).unwrap_or(file);
+        command.arg("--passphrase-file").arg(file);
     }
     let log = log.try_clone().map_err(failed)?;
     command

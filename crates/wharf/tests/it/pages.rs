@@ -60,6 +60,7 @@ fn help_is_documentation() {
       connect      Write our entry into an MCP client's configuration
       disconnect   Take our entry out of an MCP client's configuration
       agent        Manage the agents that use the tools
+      secret       Keep the keys of servers sealed, and out of settings.json
       config       Check and show the configuration; needs no daemon
       completions  Print a completion script for a shell
       man          Print a man page

@@ -14,6 +14,7 @@ mod journal;
 mod packages;
 mod problem;
 mod registry;
+mod secrets;
 mod servers;
 pub(crate) mod sessions;
 mod status;
@@ -26,7 +27,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, patch, post};
+use axum::routing::{any, get, patch, post, put};
 use utoipa::OpenApi;
 
 use crate::http::{Way, bearer};
@@ -94,6 +95,11 @@ pub(crate) use problem::ApiError;
         sessions::next,
         sessions::end,
         events::events,
+        secrets::list,
+        secrets::set,
+        secrets::remove,
+        secrets::unlock,
+        secrets::import,
         journal::rows,
         journal::verify,
         journal::follow,
@@ -111,6 +117,7 @@ pub fn openapi() -> String {
         let all = [
             &mut item.get,
             &mut item.post,
+            &mut item.put,
             &mut item.patch,
             &mut item.delete,
         ];
@@ -158,6 +165,13 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route(&format!("{one}/upgrade/switch"), post(packages::switch))
         .route(&format!("{one}/upgrade/back"), post(packages::back))
         .route("/api/outdated", get(packages::outdated))
+        .route("/api/secrets", get(secrets::list))
+        .route("/api/secrets/unlock", post(secrets::unlock))
+        .route("/api/secrets/import", post(secrets::import))
+        .route(
+            "/api/secrets/{server}/{key}",
+            put(secrets::set).delete(secrets::remove),
+        )
         .route("/api/agents", get(agents::list).post(agents::add))
         .route(
             "/api/agents/{agent}",

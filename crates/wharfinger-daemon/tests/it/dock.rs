@@ -61,6 +61,7 @@ pub(crate) fn options(home: PathBuf) -> Options {
         program: binary("wharf", "wharf"),
         version: "0".into(),
         remember_environment: false,
+        passphrase: None,
         stop: CancellationToken::new(),
     }
 }

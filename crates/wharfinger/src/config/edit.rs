@@ -82,6 +82,46 @@ pub fn set_version(text: &str, name: &ServerName, version: &str) -> Result<Strin
     })
 }
 
+/// A text value of an entry, in its `env` or `headers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextMember {
+    /// Whose.
+    pub server: ServerName,
+    /// `env` or `headers`.
+    pub section: String,
+    /// Its name there.
+    pub name: String,
+    /// The value that is replaced; another one stays.
+    pub before: String,
+    /// The value that takes its place.
+    pub after: String,
+}
+
+/// The text with single values of entries replaced, everything around them as it is.
+pub fn replace_texts(text: &str, members: &[TextMember]) -> Result<String, EditError> {
+    edit(text, |servers| {
+        for member in members {
+            let entry = servers
+                .get(member.server.as_str())
+                .and_then(|property| property.object_value())
+                .ok_or_else(|| EditError::Unknown(member.server.clone()))?;
+            let section = entry
+                .get(&member.section)
+                .and_then(|property| property.object_value());
+            let property = section.and_then(|section| section.get(&member.name));
+            let value = property.as_ref().and_then(|property| property.value());
+            let literal = value.and_then(|value| value.as_string_lit());
+            let is_same = literal
+                .and_then(|literal| literal.decoded_value().ok())
+                .is_some_and(|value| value == member.before);
+            if let Some(property) = property.filter(|_| is_same) {
+                property.set_value(CstInputValue::String(member.after.clone()));
+            }
+        }
+        Ok(())
+    })
+}
+
 fn edit(
     text: &str,
     change: impl FnOnce(&CstObject) -> Result<(), EditError>,
@@ -168,6 +208,32 @@ mod tests {
         assert_eq!(set_enabled(&off, &name("a"), true).unwrap(), before);
         let foreign = "{\n  \"mcpServers\": {\n    \"a\": {\n      \"command\": \"x\",\n      \"disabled\": true\n    }\n  }\n}\n";
         assert_eq!(set_enabled(foreign, &name("a"), true).unwrap(), before);
+    }
+
+    #[test]
+    fn single_values_are_replaced_and_everything_around_them_stays() {
+        let before = "{\n  \"mcpServers\": {\n    // one\n    \"a\": { \"env\": { \"Z\": \"1\", /* two */ \"K\": \"old\\u0020one\", \"A\": \"2\" } }\n  }\n}\n";
+        let member = |server: &str, value: &str| TextMember {
+            server: name(server),
+            section: "env".into(),
+            name: "K".into(),
+            before: value.into(),
+            after: "${secret:K}".into(),
+        };
+        let after = replace_texts(before, &[member("a", "old one")]).unwrap();
+        assert_eq!(
+            after,
+            before.replace("\"old\\u0020one\"", "\"${secret:K}\"")
+        );
+        // It was changed meanwhile.
+        assert_eq!(
+            replace_texts(before, &[member("a", "older")]).unwrap(),
+            before
+        );
+        assert_eq!(
+            replace_texts(before, &[member("b", "old one")]),
+            Err(EditError::Unknown(name("b")))
+        );
     }
 
     #[test]

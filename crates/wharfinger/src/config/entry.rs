@@ -85,7 +85,7 @@ pub const FIELDS: &[Field] = &[
         "env",
         "object of strings or null",
         "{}",
-        "Variables for it; `${workspace}` and `${env:NAME}` are replaced, `null` removes one",
+        "Variables for it; `${workspace}`, `${env:NAME}` and `${secret:KEY}` are replaced, `null` removes one",
     ),
     field(
         "cwd",
@@ -212,6 +212,7 @@ pub(super) fn read(
         let message = "no server may have this variable, so it is left out".to_owned();
         members.warn(&format!("env.{name}"), place, message);
     }
+    wrong_secrets(&mut members, &env, transport.as_ref());
     let tool_prefix = members.text("toolPrefix");
     if let Some((prefix, place)) = &tool_prefix
         && let Some(why) = wrong_prefix(prefix)
@@ -394,6 +395,40 @@ fn transport(members: &mut Members<'_>, package: Option<&Option<Package>>) -> Op
             members.complain("", None, needs.into());
             None
         }
+    }
+}
+
+/// Complaints about secrets that are taken by no proper name, or where none are: everybody can read a command line.
+fn wrong_secrets(
+    members: &mut Members<'_>,
+    env: &[(String, Option<String>, Place)],
+    transport: Option<&Transport>,
+) {
+    let values = env
+        .iter()
+        .filter_map(|(name, value, place)| Some((name, value.as_deref()?, place)));
+    for (name, value, place) in values {
+        for wrong in expand::wrong_secrets(value) {
+            let message = format!(
+                "`{wrong}` names no secret: letters, digits, `_`, `-` and `.` make a key, as in `${{secret:API_KEY}}`"
+            );
+            members.complain(&format!("env.{name}"), Some(place), message);
+        }
+    }
+    let Some(Transport::Stdio { command, args, cwd }) = transport else {
+        return;
+    };
+    let texts = std::iter::once(command).chain(args).chain(cwd);
+    let taken: Vec<String> = texts
+        .flat_map(|text| expand::secrets(text))
+        .map(|one| expand::take(&one.key, one.required))
+        .collect();
+    if let Some(first) = taken.first() {
+        let message = format!(
+            "`{first}` is replaced in the values of `env` alone, since every program of this machine can read a command \
+             line"
+        );
+        members.complain("args", None, message);
     }
 }
 

@@ -88,6 +88,10 @@ words! {
         ServerAttached = "config.server-attached",
         /// A server was taken from an agent.
         ServerDetached = "config.server-detached",
+        /// A secret of a server was set; the subject says which, never what.
+        SecretSet = "config.secret-set",
+        /// A secret of a server was removed.
+        SecretRemoved = "config.secret-removed",
         /// An agent was made.
         AgentAdded = "config.agent-added",
         /// An agent was removed.

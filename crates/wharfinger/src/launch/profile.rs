@@ -74,6 +74,7 @@ mod tests {
             cwd: cwd.to_owned(),
             env: Secret::new(std::collections::BTreeMap::new()),
             refused: vec![],
+            missing: vec![],
             secrets: vec![],
         }
     }

@@ -24,6 +24,8 @@ pub struct Request<'a> {
     pub workspace: &'a Path,
     /// Where it stands if its entry does not say; the workspace when `None` (A192).
     pub scratch: Option<&'a Path>,
+    /// The secrets that its variables take, by key, as far as they are set.
+    pub secrets: &'a BTreeMap<String, Secret>,
 }
 
 /// A command ready to be run: everything expanded, secrets in place.
@@ -39,7 +41,9 @@ pub struct Plan {
     pub env: Secret<BTreeMap<String, String>>,
     /// Names of variables that the entry sets and no server may have (A197).
     pub refused: Vec<String>,
-    /// Values that came in by `${env:NAME}` (V20).
+    /// Keys of secrets that it can't do without and that are not set; it is not started.
+    pub missing: Vec<String>,
+    /// Values that came in by `${env:NAME}` (V20) and `${secret:KEY}`.
     pub secrets: Vec<Secret>,
 }
 
@@ -60,6 +64,7 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
         inherit,
         workspace,
         scratch,
+        secrets: given,
     } = request;
     let Transport::Stdio { command, args, cwd } = &entry.transport else {
         return None;
@@ -67,6 +72,7 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
     let dir = workspace.to_string_lossy();
     let mut env = inherit.base(&entry.inherit_env);
     let (mut refused, mut secrets) = (vec![], vec![]);
+    let mut missing: Vec<String> = vec![];
     for (name, value) in &entry.env {
         if is_blocked(name) {
             refused.push(name.clone());
@@ -76,6 +82,16 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
             env.remove(name);
             continue;
         };
+        let taken = expand::secrets(template);
+        let is_absent = |reference: &&expand::SecretReference| !given.contains_key(&reference.key);
+        if taken.iter().any(|reference| is_absent(&reference)) {
+            let needed = taken.iter().filter(is_absent).filter(|one| one.required);
+            missing.extend(needed.map(|reference| reference.key.clone()));
+            // Neither empty nor as it stands (contrast V15).
+            env.remove(name);
+            continue;
+        }
+        secrets.extend(taken.iter().filter_map(|one| given.get(&one.key).cloned()));
         let copied = expand::variables(template).into_iter();
         secrets.extend(
             copied
@@ -83,7 +99,12 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
                 .map(Secret::new),
         );
         // A name that says secret is one, however its value got here.
-        let value = expand::value(template, &dir, |copy| inherit.host.get(copy).cloned());
+        let value = expand::value(
+            template,
+            &dir,
+            |copy| inherit.host.get(copy).cloned(),
+            |key| given.get(key).map(|secret| secret.open().clone()),
+        );
         if inherit.secret.matches(name) {
             secrets.push(Secret::new(value.clone()));
         }
@@ -102,8 +123,15 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
         cwd,
         env: Secret::new(env),
         refused,
+        missing: unique(missing),
         secrets,
     })
+}
+
+fn unique(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// Why a process could not be started.
@@ -133,6 +161,12 @@ pub enum SpawnError {
         /// The system's word.
         source: io::Error,
     },
+    /// Secrets that it can't do without are not set.
+    #[error("it needs {}, which is not set", .keys.join(" and "))]
+    NeedsKeys {
+        /// Their keys.
+        keys: Vec<String>,
+    },
     /// Anything else the system says.
     #[error("can't start `{program}`: {source}")]
     Other {
@@ -158,6 +192,10 @@ pub struct Launched {
 
 /// Starts a plan in a process group of its own, marked as its owner's.
 pub fn spawn(plan: &Plan, owner: &Owner) -> Result<Launched, SpawnError> {
+    if !plan.missing.is_empty() {
+        let keys = plan.missing.clone();
+        return Err(SpawnError::NeedsKeys { keys });
+    }
     std::fs::create_dir_all(&plan.cwd).map_err(|source| SpawnError::Directory {
         path: plan.cwd.clone(),
         source,

@@ -19,6 +19,7 @@ mod entry;
 mod error;
 pub mod fetch;
 pub mod files;
+mod hidden;
 mod host;
 mod outcome;
 mod package;
@@ -35,6 +36,7 @@ pub use definitions::{
 };
 pub use entry::{Removed, Server, find, identity, put, remove};
 pub use error::{Complaint, Error};
+pub use hidden::without_credentials;
 pub use host::{AppCompute, Approved, HostDenied, HostReason, Location, host_gate, suggested};
 pub use outcome::{
     AlreadyInstalled, Connection, InstallFailed, Installed, Persisted, Restarted, Uninstalled,

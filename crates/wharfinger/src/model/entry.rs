@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::expand::{self, SecretReference};
 use super::{AgentName, Declared, Package, Place, Roots, ServerName};
 
 /// Which of the sources a server comes from; the first one wins a name (V3).
@@ -101,7 +102,8 @@ pub struct ServerEntry {
     pub place: Place,
     /// How it is reached.
     pub transport: Transport,
-    /// Variables in the order written; `None` removes one (V17). Values may hold `${workspace}` and `${env:NAME}`.
+    /// Variables in the order written; `None` removes one (V17). Values may hold `${workspace}`, `${env:NAME}` and
+    /// `${secret:KEY}`.
     pub env: Vec<(String, Option<String>)>,
     /// Host variables inherited beyond the usual ones.
     pub inherit_env: Vec<String>,
@@ -180,6 +182,19 @@ impl ServerEntry {
                 Some((package.clone(), args.get(own..)?.to_vec()))
             }
         }
+    }
+
+    /// The secrets that its variables take, by key, each once: required where one of them is.
+    pub fn secrets(&self) -> Vec<SecretReference> {
+        let mut found: Vec<SecretReference> = vec![];
+        let values = self.env.iter().filter_map(|(_, value)| value.as_deref());
+        for reference in values.flat_map(expand::secrets) {
+            match found.iter_mut().find(|known| known.key == reference.key) {
+                Some(known) => known.required |= reference.required,
+                None => found.push(reference),
+            }
+        }
+        found
     }
 
     /// What it is told of a client that declares this. A browser is one for its agent, whatever clients declare: it has

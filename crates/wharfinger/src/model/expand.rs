@@ -1,4 +1,4 @@
-//! `${workspace}` and `${env:NAME}` (V13–V16). One pass: what was put in is not read again.
+//! `${workspace}`, `${env:NAME}` (V13–V16) and `${secret:KEY}`. One pass: what was put in is not read again.
 
 /// Replaces `${workspace}`; everything else stays literal.
 pub fn workspace(text: &str, workspace: &str) -> String {
@@ -7,12 +7,75 @@ pub fn workspace(text: &str, workspace: &str) -> String {
     })
 }
 
-/// Replaces `${workspace}` and `${env:NAME}` as values of variables allow. `host` gives a host variable; unset ones
-/// become empty (V15).
-pub fn value(text: &str, dir: &str, mut host: impl FnMut(&str) -> Option<String>) -> String {
-    expand(text, |name| match name.strip_prefix("env:") {
-        Some(variable) => Some(host(variable).unwrap_or_default()),
-        None => (name == "workspace").then(|| dir.to_owned()),
+/// Replaces `${workspace}`, `${env:NAME}` and `${secret:KEY}` as values of variables allow. `host` gives a host variable;
+/// unset ones become empty (V15). `secret` gives a secret; whoever has none for one of [`secrets`] leaves the whole value
+/// out.
+pub fn value(
+    text: &str,
+    dir: &str,
+    mut host: impl FnMut(&str) -> Option<String>,
+    mut secret: impl FnMut(&str) -> Option<String>,
+) -> String {
+    expand(text, |name| {
+        if let Some(variable) = name.strip_prefix("env:") {
+            return Some(host(variable).unwrap_or_default());
+        }
+        if let Some(reference) = reference(name) {
+            return Some(secret(&reference.key).unwrap_or_default());
+        }
+        (name == "workspace").then(|| dir.to_owned())
+    })
+}
+
+/// A secret that a value takes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SecretReference {
+    /// Which of the server's.
+    pub key: String,
+    /// Without it the server does not start; else the variable is left out.
+    pub required: bool,
+}
+
+/// The secrets a value takes, in order: `${secret:KEY}`, and `${secret:KEY?}` where it may be missing.
+pub fn secrets(text: &str) -> Vec<SecretReference> {
+    let mut found = vec![];
+    expand(text, |name| {
+        found.extend(reference(name));
+        None
+    });
+    found
+}
+
+/// What stands like a secret's reference and names none.
+pub fn wrong_secrets(text: &str) -> Vec<String> {
+    let mut found = vec![];
+    expand(text, |name| {
+        if name.starts_with("secret:") && reference(name).is_none() {
+            found.push(format!("${{{name}}}"));
+        }
+        None
+    });
+    found
+}
+
+/// Whether a text can be the key of a secret.
+pub fn is_key(text: &str) -> bool {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    (1..=128).contains(&text.len()) && text.chars().all(fine)
+}
+
+/// The text that takes a secret.
+pub fn take(key: &str, required: bool) -> String {
+    let mark = if required { "" } else { "?" };
+    format!("${{secret:{key}{mark}}}")
+}
+
+fn reference(name: &str) -> Option<SecretReference> {
+    let rest = name.strip_prefix("secret:")?;
+    let key = rest.strip_suffix('?').unwrap_or(rest);
+    is_key(key).then(|| SecretReference {
+        key: key.to_owned(),
+        required: key.len() == rest.len(),
     })
 }
 
@@ -65,8 +128,9 @@ mod tests {
     #[test]
     fn v15_variables_are_copied_in_values_only() {
         let host = |name: &str| (name == "TOKEN").then(|| "s3cret".to_owned());
-        let check =
-            |text: &str, expect: &str| assert_eq!(value(text, "/w", host), expect, "{text}");
+        let check = |text: &str, expect: &str| {
+            assert_eq!(value(text, "/w", host, |_| None), expect, "{text}");
+        };
         check("${env:TOKEN}", "s3cret");
         check("Bearer ${env:TOKEN} ${workspace}", "Bearer s3cret /w");
         check("[${env:UNSET}]", "[]");
@@ -78,7 +142,51 @@ mod tests {
     #[test]
     fn v16_what_was_put_in_is_not_read_again() {
         let host = |_: &str| Some("${workspace}${env:X}".to_owned());
-        assert_eq!(value("${env:A}", "/w", host), "${workspace}${env:X}");
+        let both = |text: &str| value(text, "/w", host, host);
+        assert_eq!(both("${env:A}"), "${workspace}${env:X}");
+        assert_eq!(both("${secret:A}"), "${workspace}${env:X}");
         assert_eq!(workspace("${workspace}", "${workspace}"), "${workspace}");
+    }
+
+    #[test]
+    fn a99_a_value_takes_secrets_by_their_keys() {
+        let secret = |key: &str| (key == "TOKEN").then(|| "s3cret".to_owned());
+        let check = |text: &str, expect: &str, keys: &[(&str, bool)]| {
+            assert_eq!(value(text, "/w", |_| None, secret), expect, "{text}");
+            let found: Vec<_> = secrets(text)
+                .into_iter()
+                .map(|found| (found.key, found.required))
+                .collect();
+            let keys: Vec<_> = keys
+                .iter()
+                .map(|(key, required)| ((*key).to_owned(), *required))
+                .collect();
+            assert_eq!(found, keys, "{text}");
+        };
+        check("${secret:TOKEN}", "s3cret", &[("TOKEN", true)]);
+        check(
+            "Bearer ${secret:TOKEN?}",
+            "Bearer s3cret",
+            &[("TOKEN", false)],
+        );
+        check("${secret:A}${secret:B?}", "", &[("A", true), ("B", false)]);
+        check("${secrets:TOKEN}", "${secrets:TOKEN}", &[]);
+        check(&take("TOKEN", true), "s3cret", &[("TOKEN", true)]);
+        check(&take("TOKEN", false), "s3cret", &[("TOKEN", false)]);
+        assert_eq!(workspace("${secret:TOKEN}", "/w"), "${secret:TOKEN}");
+    }
+
+    #[test]
+    fn a_secret_without_a_proper_key_is_no_reference() {
+        for text in [
+            "${secret:}",
+            "${secret:?}",
+            "${secret:a b}",
+            "${secret:A??}",
+        ] {
+            assert_eq!(secrets(text), [], "{text}");
+            assert_eq!(wrong_secrets(text), [text]);
+        }
+        assert!(wrong_secrets("${secret:A}${secret:B?}${env:C}").is_empty());
     }
 }

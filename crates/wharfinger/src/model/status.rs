@@ -38,7 +38,7 @@ impl Status {
             Self::NotStarted | Self::Disabled => "stopped",
             Self::Starting => "connecting",
             Self::Running { .. } => "connected",
-            Self::Exited { .. } | Self::Failed { .. } => "error",
+            Self::Exited { .. } | Self::Failed { .. } | Self::NeedsKeys { .. } => "error",
         }
     }
 }
@@ -67,6 +67,11 @@ pub enum Status {
         /// Why, in words for people.
         reason: String,
     },
+    /// It can't be started before these secrets of it are set.
+    NeedsKeys {
+        /// Which.
+        keys: Vec<String>,
+    },
     /// Switched off by its entry.
     Disabled,
 }
@@ -79,6 +84,7 @@ impl fmt::Display for Status {
             Self::Running { .. } => f.write_str("running"),
             Self::Exited { exit } => write!(f, "exited ({exit})"),
             Self::Failed { reason } => write!(f, "failed: {reason}"),
+            Self::NeedsKeys { keys } => write!(f, "needs {}", keys.join(", ")),
             Self::Disabled => f.write_str("disabled"),
         }
     }
@@ -107,5 +113,6 @@ mod tests {
             },
             "error",
         );
+        check(Status::NeedsKeys { keys: vec![] }, "error");
     }
 }

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD as BASE64;
+
 /// The secret as JSON encoders write it inside a string: plain, `/` escaped, non-ASCII escaped, `<>&` escaped, each
 /// also once more, since servers put JSON into the text of JSON.
 pub(super) fn escaped(secret: &str) -> BTreeSet<String> {
@@ -44,6 +47,35 @@ fn encode(text: &str, slash: bool, ascii: bool, html: bool) -> String {
     out
 }
 
+/// The secret as base64 of either alphabet, also in the middle of something longer (`user:secret`), and as addresses
+/// spell it. What of the first and last letters belongs to its neighbours is left out.
+pub(super) fn encoded(secret: &str) -> BTreeSet<String> {
+    let mut forms = BTreeSet::new();
+    for (before, from) in [(0, 0), (1, 2), (2, 3)] {
+        let bytes = [&vec![0; before], secret.as_bytes()].concat();
+        let whole = BASE64.encode(&bytes);
+        let inner = &whole[from..bytes.len() * 8 / 6];
+        forms.insert(inner.replace('+', "-").replace('/', "_"));
+        forms.insert(inner.to_owned());
+    }
+    for spelling in [
+        |byte: u8| format!("%{byte:02X}"),
+        |byte: u8| format!("%{byte:02x}"),
+        |byte: u8| match byte {
+            b' ' => "+".to_owned(),
+            byte => format!("%{byte:02X}"),
+        },
+    ] {
+        let letters = secret.bytes().map(|byte| match byte {
+            b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+            byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+            byte => spelling(byte),
+        });
+        forms.insert(letters.collect());
+    }
+    forms
+}
+
 fn unicode(out: &mut String, c: char) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         write!(out, "\\u{unit:04x}").expect("a string takes everything");
@@ -53,6 +85,37 @@ fn unicode(out: &mut String, c: char) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn base64_is_known_wherever_it_begins() {
+        for secret in ["hunter2-hunter2", "s3cr3t>>?/ok", "päßwörter"] {
+            let forms = encoded(secret);
+            for before in ["", "u", "us", "user:", "x-token:"] {
+                for after in ["", "!", "!!", "!!!"] {
+                    let text = format!("{before}{secret}{after}");
+                    let standard = BASE64.encode(&text);
+                    let for_urls = standard.replace('+', "-").replace('/', "_");
+                    for whole in [standard, for_urls] {
+                        let is_known = forms.iter().any(|form| whole.contains(form));
+                        assert!(is_known, "{text}: {whole} in {forms:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_spell_it_with_percent_signs() {
+        let forms = encoded("a b/c+d=é");
+        for form in [
+            "a%20b%2Fc%2Bd%3D%C3%A9",
+            "a%20b%2fc%2bd%3d%c3%a9",
+            "a+b%2Fc%2Bd%3D%C3%A9",
+        ] {
+            assert!(forms.contains(form), "{form} in {forms:?}");
+        }
+        assert!(encoded("plain-secret").contains("plain-secret"));
+    }
 
     #[test]
     fn each_encoders_spelling_is_known() {

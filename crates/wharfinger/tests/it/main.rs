@@ -27,6 +27,7 @@ mod reference;
 mod reports;
 mod requirements;
 mod rig;
+mod secrets;
 mod sessions;
 mod stopping;
 mod structure;

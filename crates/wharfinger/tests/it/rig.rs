@@ -1,5 +1,6 @@
 //! Servers without a wharf, under the policy of agents, and everything they say.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -70,6 +71,7 @@ impl Prepare for Script {
                 inherit: &inherit,
                 workspace: &self.home,
                 scratch: None,
+                secrets: &BTreeMap::new(),
             };
             Ok(Prepared {
                 plan: Arc::new(plan(request).unwrap()),

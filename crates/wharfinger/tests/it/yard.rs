@@ -97,6 +97,11 @@ impl Yard {
             database: home.file("wharfinger.db"),
             agents: home.file("agents"),
             identity: home.path().to_owned(),
+            vault: wharfinger::vault::Options {
+                file: home.file("vault.json"),
+                key_file: home.file("credential.key"),
+                ..wharfinger::vault::Options::default()
+            },
             workspaces: home.file("workspaces"),
             scratch: home.file("scratch"),
             packages: wharfinger::launch::packages::Places::in_folder(home.path()),

@@ -69,6 +69,7 @@ impl Work<'_> {
             cwd: folder.to_owned(),
             env: Secret::new(self.environment()),
             refused: vec![],
+            missing: vec![],
             secrets: vec![],
         };
         let launched = spawn(&plan, self.owner)?;
