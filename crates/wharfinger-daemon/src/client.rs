@@ -94,6 +94,11 @@ impl Client {
         self.ask(Method::PATCH, path, Some(body)).await
     }
 
+    /// `PUT`, with a body.
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask(Method::PUT, path, Some(body)).await
+    }
+
     /// `DELETE`.
     pub async fn delete(&self, path: &str) -> Result<Value, ClientError> {
         self.ask(Method::DELETE, path, None).await

@@ -22,7 +22,8 @@ use crate::model::{
     AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport, hex,
 };
 use crate::policy;
-use crate::servers::{self, Asked, Note, Plans, Spec};
+use crate::servers::{self, Asked, Discovered, Note, Plans, Spec, StartError, Took};
+use crate::trial::Trial;
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 
 /// Different declarations of clients that are remembered for one server.
@@ -118,6 +119,7 @@ pub(crate) async fn recall(wharf: &Wharf) -> Result<(), StoreError> {
         let key = key(&wharf.0, entry, &declared);
         if let Some(known) = stored(wharf, entry, &key).await? {
             let state = watch::Sender::new(Found::Known(Arc::new(known)));
+            wharf.verify_kept(entry).await;
             let place = place(entry, &declared);
             lock(&wharf.0.discoveries).insert(place, Discovery { key, state });
         }
@@ -355,8 +357,14 @@ async fn attempt(
     state: watch::Sender<Found>,
 ) {
     let found = match stored(&wharf, &entry, &key).await {
-        Ok(Some(known)) => Ok(known),
-        Ok(None) => ask_server(&wharf, &entry, &declared, &key).await,
+        Ok(Some(known)) => {
+            wharf.verify_kept(&entry).await;
+            Ok(known)
+        }
+        Ok(None) => {
+            let (trial, known) = try_server(&wharf, &entry, &declared, &key).await;
+            known.ok_or_else(|| trial.error.unwrap_or_default())
+        }
         Err(error) => Err(error.to_string()),
     };
     let name = entry.name.clone();
@@ -401,28 +409,47 @@ pub(crate) fn settle(wharf: &Wharf, state: &watch::Sender<Found>, found: Found) 
     });
 }
 
+/// Connects to a server for real: what came of it, and what it offers where it could be asked.
+pub(crate) async fn try_server(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    declared: &Declared,
+    key: &str,
+) -> (Trial, Option<Known>) {
+    let begun = Instant::now();
+    let (trial, known) = match ask_server(wharf, entry, declared, key).await {
+        Ok((discovered, took, known)) => (Trial::good(&discovered, took, &known), Some(known)),
+        Err(error) => (Trial::bad(&error, begun.elapsed()), None),
+    };
+    (wharf.tried(entry, trial).await, known)
+}
+
 async fn ask_server(
     wharf: &Wharf,
     entry: &ServerEntry,
     declared: &Declared,
     key: &str,
-) -> Result<Known, String> {
+) -> Result<(Discovered, Took, Known), StartError> {
     let scratch = &wharf.0.scratch;
     let dir = std::fs::create_dir_all(scratch).and_then(|()| {
         tempfile::Builder::new()
             .prefix("wharfinger-discovery-")
             .tempdir_in(scratch)
     });
-    let dir =
-        dir.map_err(|error| format!("can't make a folder in {}: {error}", scratch.display()))?;
+    let dir = dir.map_err(|error| {
+        StartError::Prepare(format!(
+            "can't make a folder in {}: {error}",
+            scratch.display()
+        ))
+    })?;
     let made = Made {
         profile: Profile::Chat,
         workspace: dir.path(),
         scratch: None,
         remembered: None,
     };
-    let spec =
-        spec(wharf, entry, declared, &made).ok_or("it is no process that could be started")?;
+    let spec = spec(wharf, entry, declared, &made)
+        .ok_or_else(|| StartError::Prepare("it is no process that could be started".into()))?;
     let keyed = entry.installed_by.as_ref().and_then(|agent| {
         let agent = wharf.own_agent(agent);
         Keyed::new(wharf, &agent, entry, dir.path().to_owned(), None)
@@ -437,11 +464,10 @@ async fn ask_server(
         wharf: Arc::downgrade(&wharf.0),
         server: entry.name.clone(),
     });
-    let discovered = servers::discover(&wharf.0.context, &spec, dir, audience).await;
-    let discovered = discovered.map_err(|error| error.to_string())?;
-    keep_discovered(wharf, entry, key, &discovered)
-        .await
-        .map_err(|error| error.to_string())
+    let (discovered, took) = servers::discover(&wharf.0.context, &spec, dir, audience).await?;
+    let known = keep_discovered(wharf, entry, key, &discovered).await;
+    let known = known.map_err(|error| StartError::Prepare(error.to_string()))?;
+    Ok((discovered, took, known))
 }
 
 /// For whom, and where.

@@ -95,6 +95,7 @@ mod instances;
 pub mod journal;
 mod kept;
 mod keys;
+mod known;
 pub mod launch;
 mod links;
 mod log;
@@ -115,13 +116,14 @@ mod target;
 mod tasks;
 mod tell;
 mod tools;
+mod trial;
 pub mod vault;
 mod waiting;
 mod wharf;
 
 pub use agents::{AgentError, AgentState, AttachedServer};
 pub use call::{CallNote, Refusal, Target, ToolCall};
-pub use change::Change;
+pub use change::{Change, Connect};
 pub use decide::{Decider, DecisionError};
 pub use desk::{Approver, Deciding};
 pub use halt::HaltError;
@@ -131,6 +133,7 @@ pub use request::Request;
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use tools::{AgentSettings, AgentTool, Definitions, ServerSettings, Switches, Which};
+pub use trial::{Step, Trial};
 pub use wharf::{OpenError, Options, Wharf};
 /// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results
 /// and answers are told.

@@ -34,6 +34,8 @@ pub struct Report {
     pub command: String,
     /// `stdio` or `http`.
     pub transport: &'static str,
+    /// When it was last connected to as it is now, in milliseconds since 1970; `null`: never (A19).
+    pub verified: Option<u64>,
     /// Why its entry can't be used; the last good one is in force, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -323,6 +325,7 @@ impl Wharf {
                 Transport::Stdio { .. } => "stdio",
                 Transport::Http { .. } => "http",
             },
+            verified: self.verified(entry),
             error: None,
         }
     }
@@ -403,6 +406,7 @@ fn broken(name: &str, source: Source, error: String) -> Report {
         tools: None,
         command: String::new(),
         transport: "stdio",
+        verified: None,
         error: Some(error),
     }
 }
@@ -416,7 +420,7 @@ fn command_line(transport: &Transport) -> String {
     }
 }
 
-fn server_info(known: &Known) -> Option<String> {
+pub(crate) fn server_info(known: &Known) -> Option<String> {
     let description = Object::from_raw(&known.description).ok()?;
     let info = description.object("info")?;
     let name = info.text("name")?.into_owned();

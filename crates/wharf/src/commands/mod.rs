@@ -9,6 +9,7 @@ mod call;
 mod config;
 pub(crate) mod docs;
 mod journal;
+mod known;
 mod list;
 mod logs;
 mod mcp;
@@ -18,6 +19,7 @@ mod server;
 mod status;
 mod stdio;
 mod stop;
+mod test;
 mod times;
 mod tools;
 mod up;
@@ -71,6 +73,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
             )
             .await
         }
+        Command::Test(test) => test::run(world, &test.name).await,
         Command::Logs(logs) => logs::run(world, logs).await,
         Command::Journal(journal) => journal::run(world, journal).await,
         Command::Tools(tools) => match tools.command {

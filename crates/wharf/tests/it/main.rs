@@ -12,6 +12,7 @@ mod crash;
 mod gated;
 mod gone;
 mod journal;
+mod known;
 mod offline;
 mod pages;
 mod servers;

@@ -155,7 +155,7 @@ fn a_server_that_does_not_start_is_kept_and_explained() {
     $ wharf add lost -- /nowhere/server
     added lost, but its tools can't be listed
     ! warning: lost: `/nowhere/server` was not found
-    ! hint: `wharf logs lost` shows what it wrote; `wharf add --replace lost …` corrects the entry, `wharf remove lost` removes it
+    ! hint: `wharf logs lost` shows what it wrote; `wharf add --replace lost …` corrects the entry, `wharf test lost` tries it again, `wharf remove lost` removes it
     ! it runs on this machine, with your rights
     [exit 1]
     ");
@@ -165,7 +165,7 @@ fn a_server_that_does_not_start_is_kept_and_explained() {
     ! warning: dead: it exited (code 3) before it was ready
     !   Its standard error ends with:
     !     fatal: missing BAD_API_KEY
-    ! hint: `wharf logs dead` shows what it wrote; `wharf add --replace dead …` corrects the entry, `wharf remove dead` removes it
+    ! hint: `wharf logs dead` shows what it wrote; `wharf add --replace dead …` corrects the entry, `wharf test dead` tries it again, `wharf remove dead` removes it
     ! it runs on this machine, with your rights
     [exit 1]
     ");

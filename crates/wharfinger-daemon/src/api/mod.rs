@@ -10,6 +10,7 @@ mod events;
 mod files;
 mod halt;
 mod journal;
+mod probe;
 mod problem;
 mod registry;
 mod servers;
@@ -49,6 +50,8 @@ pub(crate) use problem::ApiError;
         servers::restart,
         servers::stop,
         servers::discover,
+        servers::test,
+        probe::probe,
         servers::logs,
         servers::tools,
         agents::list,
@@ -137,6 +140,8 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route(&format!("{one}/restart"), post(servers::restart))
         .route(&format!("{one}/stop"), post(servers::stop))
         .route(&format!("{one}/discover"), post(servers::discover))
+        .route(&format!("{one}/test"), post(servers::test))
+        .route("/api/probe", post(probe::probe))
         .route(&format!("{one}/logs"), get(servers::logs))
         .route("/api/agents", get(agents::list).post(agents::add))
         .route(

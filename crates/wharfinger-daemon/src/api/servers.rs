@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 use wharfinger::config::{self, PastedError};
 use wharfinger::model::{AgentName, Declared, Problem, ServerName, SessionId, Severity, Source};
-use wharfinger::{Details, Report, SessionOptions};
+use wharfinger::{Connect, Details, Report, SessionOptions, Trial};
 use wharfinger_wire::json::{Object, string};
 
 use super::problem::{Body, Path, Query};
@@ -83,6 +83,14 @@ pub(crate) struct NewServers {
     /// Whether entries of the same name are replaced; else they are refused.
     #[serde(default)]
     replace: bool,
+    /// Whether they are connected to before this returns; true unless said otherwise. Those that are not wait for
+    /// whoever first lists tools, and are `verified` by that.
+    #[serde(default = "yes")]
+    connect: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What became of a new server.
@@ -95,6 +103,11 @@ pub(crate) struct Added {
     /// Why it could not be asked; it is added all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// When it was last connected to as it is now; `null`: never.
+    verified: Option<u64>,
+    /// How connecting to it went, where that was done in this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trial: Option<Trial>,
 }
 
 /// What became of all of them.
@@ -129,7 +142,15 @@ pub(crate) async fn add(
                 config::set(&text, &server.entry.name, &server.json)
             })
         };
-        Ok(changing.settings.edit(&changing.wharf, edit).await?)
+        let connect = if new.connect {
+            Connect::Now
+        } else {
+            Connect::Later
+        };
+        Ok(changing
+            .settings
+            .edit_to(&changing.wharf, edit, connect)
+            .await?)
     })
     .await?;
     // Who replaces an entry means it to be used.
@@ -140,7 +161,7 @@ pub(crate) async fn add(
     for (index, server) in pasted
         .iter()
         .enumerate()
-        .filter(|(_, server)| server.entry.enabled)
+        .filter(|(_, server)| server.entry.enabled && new.connect)
     {
         let (wharf, name) = (daemon.wharf.clone(), server.entry.name.clone());
         asking.spawn(async move { (index, wharf.discover(name.as_str()).await) });
@@ -151,12 +172,22 @@ pub(crate) async fn add(
             name: name.to_string(),
             tools: None,
             error: None,
+            verified: None,
+            trial: None,
         })
         .collect();
     while let Some(Ok((index, asked))) = asking.join_next().await {
         match asked {
             Ok(tools) => servers[index].tools = Some(tools),
             Err(error) => servers[index].error = Some(error),
+        }
+    }
+    let config = daemon.wharf.config();
+    for server in &mut servers {
+        let entry = config.server(&server.name);
+        server.verified = entry.and_then(|entry| daemon.wharf.verified(entry));
+        if server.tools.is_some() || server.error.is_some() {
+            server.trial = daemon.wharf.last_trial(&server.name);
         }
     }
     // Of the daemon's own view: a variable may be set in the shell and not here.
@@ -336,6 +367,18 @@ pub(crate) async fn discover(
     daemon.wharf.forget_failure(&name);
     daemon.wharf.discover(&name).await.ok();
     report(&daemon, &name)
+}
+
+/// Connects to a server as it would be started for its first listing, and says how that went. Its processes that run are
+/// left alone, and a failure takes nothing away that is known of it.
+#[utoipa::path(post, path = "/api/servers/{name}/test", params(("name" = String, Path)),
+    responses((status = 200, body = Trial), (status = 404, body = ApiError)))]
+pub(crate) async fn test(
+    State(daemon): State<Arc<Daemon>>,
+    Path(name): Path<String>,
+) -> Result<Json<Trial>, ApiError> {
+    let testing = daemon.wharf.test(&name).await;
+    testing.map(Json).map_err(ApiError::unknown)
 }
 
 /// How many lines.

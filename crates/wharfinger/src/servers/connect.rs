@@ -23,7 +23,7 @@ use super::asked::Questions;
 use super::relay::Relay;
 use super::state::Lost;
 use super::stderr::{Lines, drain};
-use super::{Audience, Context, Note, Pass, Prepared, Spec, StartError};
+use super::{Audience, Context, Note, Pass, Prepared, Spec, StartError, Took};
 use crate::launch::{self, Grace, Plan, Process};
 use crate::model::Exit;
 
@@ -56,6 +56,8 @@ pub(super) struct Started {
     pub(super) own: Lines,
     /// What is let go when nothing of it is left.
     pub(super) keeps: Arc<Keeps>,
+    /// How long it took.
+    pub(super) took: Took,
 }
 
 /// What a process holds as long as anything of it is left.
@@ -100,6 +102,7 @@ pub(super) async fn connect(
     let begun = Instant::now();
     let pass = context.gate.enter().map_err(StartError::Halted)?;
     let Prepared { plan, keeps } = prepare(context, spec, limit, cancel).await?;
+    let prepared = begun.elapsed();
     let keeps = Arc::new(Keeps {
         _pass: pass,
         _files: keeps,
@@ -115,7 +118,7 @@ pub(super) async fn connect(
         audience,
         cancel,
     };
-    match attempt.run(opening).await {
+    let started = match attempt.run(opening).await {
         Ok(started) => Ok(started),
         Err(Failure::Final(error)) => Err(error),
         // The time that the question took is not the second process's fault.
@@ -133,7 +136,13 @@ pub(super) async fn connect(
                 },
             })
         }
-    }
+    };
+    started.map(|mut started| {
+        started.took.prepare = prepared;
+        let before = prepared + started.took.start;
+        started.took.initialize = begun.elapsed().saturating_sub(before);
+        started
+    })
 }
 
 /// What runs, as it is at this moment.
@@ -177,15 +186,22 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn run(&self, opening: Opening) -> Result<Started, Failure> {
+    /// The process, and how long it took to start it.
+    fn spawn(&self) -> Result<(launch::Launched, Duration), Failure> {
         if self.context.gate.halted().is_some() {
             return Err(Failure::Final(self.context.stopped()));
         }
         if self.spec.browser {
             launch::unlock(&self.plan);
         }
+        let begun = Instant::now();
         let launched = launch::spawn(&self.plan, &self.context.owner)
             .map_err(|error| Failure::Final(StartError::Spawn(Arc::new(error))))?;
+        Ok((launched, begun.elapsed()))
+    }
+
+    async fn run(&self, opening: Opening) -> Result<Started, Failure> {
+        let (launched, start) = self.spawn()?;
         let tasks = &self.context.tasks;
         let own = Lines::new(TAIL);
         let kept = [self.stderr.clone(), own.clone()];
@@ -253,6 +269,7 @@ impl Attempt<'_> {
                     drained,
                     own,
                     keeps: self.keeps.clone(),
+                    took: Took::started(start),
                 });
             }
             // It closed its output first; how it ended is the better story.

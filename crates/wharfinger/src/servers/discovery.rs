@@ -12,27 +12,29 @@ use wharfinger_wire::json::{Object, Raw, array, raw};
 use wharfinger_wire::message::METHOD_NOT_FOUND;
 
 use super::connect::{Live, TAIL, connect};
-use super::{Audience, Context, Discovered, Lines, Note, Spec, StartError};
+use super::{Audience, Context, Discovered, Lines, Note, Spec, StartError, Took};
 use crate::model::{Limits, Status};
 
 /// Starts a server for a moment, in a directory of its own, to learn what it offers (V51). The process is stopped
-/// behind the caller's back, on the context's tasks; `dir` goes with it.
+/// behind the caller's back, on the context's tasks; `dir` goes with it. Tells how long it took as well.
 pub async fn discover(
     context: &Context,
     spec: &Spec,
     dir: tempfile::TempDir,
     audience: Arc<dyn Audience>,
-) -> Result<Discovered, StartError> {
+) -> Result<(Discovered, Took), StartError> {
     let stderr = Lines::new(context.limits.stderr_lines);
     audience.note(Note::Status(Status::Starting));
     let limit = spec.policy.startup_timeout;
     let mut started = connect(context, spec, limit, &stderr, &audience, &context.stop).await?;
+    let listed_from = tokio::time::Instant::now();
     let listing = timeout(limit, list(&started.live, &context.limits, limit));
     let listed = tokio::select! {
         listed = listing => Some(listed),
         () = context.stop.cancelled() => None,
         () = context.gate.until_shut() => None,
     };
+    let took = started.took;
     let live = started.live.clone();
     let started_lines = started.own.clone();
     let (grace, gate) = (context.grace(), context.gate.clone());
@@ -46,7 +48,13 @@ pub async fn discover(
     let stderr = started_lines;
     match listed {
         None => Err(context.stopped()),
-        Some(Ok(Ok(discovered))) => Ok(discovered),
+        Some(Ok(Ok(discovered))) => Ok((
+            discovered,
+            Took {
+                list: listed_from.elapsed(),
+                ..took
+            },
+        )),
         Some(Ok(Err(reason))) => Err(StartError::List {
             reason,
             stderr: stderr.tail(TAIL),

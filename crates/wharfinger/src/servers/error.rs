@@ -85,6 +85,36 @@ pub enum StartError {
 }
 
 impl StartError {
+    /// The end of its standard error, as it came.
+    pub fn stderr(&self) -> &[String] {
+        match self {
+            Self::Exited { stderr, .. }
+            | Self::TimedOut { stderr, .. }
+            | Self::Protocol { stderr, .. }
+            | Self::List { stderr, .. } => stderr,
+            Self::Spawn(_)
+            | Self::Prepare(_)
+            | Self::Again { .. }
+            | Self::GaveUp { .. }
+            | Self::Halted(_)
+            | Self::Stopped => &[],
+        }
+    }
+
+    /// Which step it failed at.
+    pub fn step(&self) -> &'static str {
+        match self {
+            Self::Prepare(_) => "install",
+            Self::Spawn(_)
+            | Self::Again { .. }
+            | Self::GaveUp { .. }
+            | Self::Halted(_)
+            | Self::Stopped => "start",
+            Self::Exited { .. } | Self::TimedOut { .. } | Self::Protocol { .. } => "initialize",
+            Self::List { .. } => "list",
+        }
+    }
+
     /// What came of the last attempt, without what comes next.
     pub(super) fn reason(&self) -> String {
         match self {

@@ -22,6 +22,7 @@ mod turn;
 mod up;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -144,6 +145,28 @@ pub enum Note {
         /// It is an error.
         failed: bool,
     },
+}
+
+/// How long the steps of finding out took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// Making ready what runs.
+    pub prepare: Duration,
+    /// Starting the process.
+    pub start: Duration,
+    /// Until it was initialized, or had said what it is.
+    pub initialize: Duration,
+    /// Listing what it offers.
+    pub list: Duration,
+}
+
+impl Took {
+    fn started(start: Duration) -> Self {
+        Self {
+            start,
+            ..Self::default()
+        }
+    }
 }
 
 /// What a server is and offers.

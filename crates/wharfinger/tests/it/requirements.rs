@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 77;
 
 /// Rows of the agent profile that are built, from and to.
-const BUILT: [(usize, usize); 8] = [
-    (1, 5),
-    (7, 9),
-    (11, 14),
+const BUILT: [(usize, usize); 7] = [
+    (1, 27),
     (73, 98),
     (140, 166),
     (180, 196),
+    (199, 199),
     (202, 234),
     (236, 236),
 ];
