@@ -26,6 +26,8 @@ struct World {
     ui: Ui,
     paths: Paths,
     environment: BTreeMap<String, String>,
+    /// The person's own home folder, where other programs keep their settings.
+    user: Option<PathBuf>,
     /// This program.
     program: PathBuf,
 }
@@ -67,12 +69,14 @@ fn run(cli: Cli, ui: Ui, environment: BTreeMap<String, String>) -> Result<(), Fa
         _ => {}
     }
     let paths = Paths::find(cli.home.as_deref(), &environment, std::env::home_dir())?;
+    let user = std::env::home_dir();
     let program = std::env::current_exe()
         .map_err(|error| Failure::failed("can't find out which program this is").because(&error))?;
     let world = World {
         ui,
         paths,
         environment,
+        user,
         program,
     };
     commands::run(&world, cli.command)

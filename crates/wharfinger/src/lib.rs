@@ -56,6 +56,7 @@
 //! | room | owns |
 //! |---|---|
 //! | [`model`] | names, values, states |
+//! | [`clients`] | the files of MCP clients, and our entry in them |
 //! | [`config`] | sources, presets, validation, differences, edits |
 //! | [`catalog`] | tools and the names agents see |
 //! | [`policy`] | what an entry and a profile decide together |
@@ -80,6 +81,7 @@ mod bound;
 pub mod call;
 pub mod catalog;
 pub mod change;
+pub mod clients;
 pub mod config;
 mod conversation;
 mod decide;
@@ -90,6 +92,7 @@ mod exchange;
 mod gate;
 mod gated;
 mod halt;
+pub mod import;
 mod installed;
 mod instances;
 pub mod journal;

@@ -1,6 +1,7 @@
 //! The command line: every command, option and word of help. `docs/cli.md`, the man page and the completions are made
 //! from this.
 
+mod clients;
 mod registry;
 
 use std::ffi::OsString;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub(crate) use self::clients::{Clients, Connect, Disconnect, Import, Which};
 pub(crate) use registry::{Known, Registry, Search, Test};
 
 const EXIT_CODES: &str = "\
@@ -92,6 +94,10 @@ pub(crate) enum Command {
     /// Connects to the daemon, and starts one in the background when none runs; its log is then `daemon.log` in the
     /// home folder. Ends with its input. `wharf agent endpoint` prints what to write in a client's configuration.
     Stdio(AsAgent),
+    Clients(Clients),
+    Import(Import),
+    Connect(Connect),
+    Disconnect(Disconnect),
     #[command(subcommand)]
     Agent(Agent),
     #[command(subcommand)]

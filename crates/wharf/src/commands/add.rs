@@ -12,10 +12,10 @@ use crate::paths::quoted;
 use crate::ui::{count, read_input};
 
 #[derive(Deserialize)]
-struct Added {
+pub(super) struct Added {
     name: String,
     tools: Option<usize>,
-    error: Option<String>,
+    pub(super) error: Option<String>,
     verified: Option<u64>,
 }
 
@@ -59,7 +59,12 @@ pub(super) fn told(world: &World, value: &Value, connect: bool) -> Result<(), Fa
     Ok(())
 }
 
-fn tell(world: &World, added: &[Added], value: &Value, connect: bool) -> Result<(), Failure> {
+pub(super) fn tell(
+    world: &World,
+    added: &[Added],
+    value: &Value,
+    connect: bool,
+) -> Result<(), Failure> {
     for server in added {
         let Added {
             name,

@@ -23,7 +23,7 @@ pub(super) fn run(world: &World, command: cli::Config) -> Result<(), Failure> {
 }
 
 /// Everything that a daemon of this home would read, were it started from this shell.
-fn inputs(world: &World) -> Result<Inputs, Failure> {
+pub(super) fn inputs(world: &World) -> Result<Inputs, Failure> {
     let read = |path: &Path| -> Result<Option<File>, Failure> {
         files::read(path).map_err(|error| {
             Failure::usage(format!("can't read {}", path.display())).because(&error)

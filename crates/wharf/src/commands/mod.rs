@@ -6,8 +6,11 @@ mod agent_tools;
 mod approvals;
 mod arguments;
 mod call;
+mod clients;
 mod config;
+mod connect;
 pub(crate) mod docs;
+mod import;
 mod journal;
 mod known;
 mod list;
@@ -86,6 +89,10 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Deny(deny) => approvals::deny(world, &deny).await,
         Command::Mcp(mcp) => mcp::run(world, &mcp.words, &mcp.agent.agent).await,
         Command::Stdio(agent) => stdio::run(world, &agent.agent).await,
+        Command::Clients(clients) => clients::run(world, &clients),
+        Command::Import(import) => import::run(world, &import).await,
+        Command::Connect(connect) => connect::connect(world, &connect).await,
+        Command::Disconnect(disconnect) => connect::disconnect(world, &disconnect),
         Command::Agent(command) => agent::run(world, command).await,
         Command::Config(command) => config::run(world, command),
         Command::Guard(_) | Command::Completions(_) | Command::Man(_) | Command::Docs => {

@@ -8,6 +8,7 @@ mod agents;
 mod approvals;
 mod background;
 mod calls;
+mod clients;
 mod crash;
 mod gated;
 mod gone;

@@ -33,6 +33,8 @@ fn help_is_documentation() {
       stop         Stop the daemon, the processes of one server, or everything at once
       release      End an emergency stop: servers may start again, each when it is next wanted
       add          Register a server
+      search       Look for servers: in the list of known ones, and in the official registry
+      registry     Show the list of known servers; needs no daemon
       list         List the servers and what they are doing
       show         Show one server in full: state, command, tools, last words
       remove       Remove a server from `settings.json` and stop its processes
@@ -49,6 +51,10 @@ fn help_is_documentation() {
       deny         Deny a call that waits
       mcp          Print what `/mcp` tells in a chat
       stdio        Serve MCP on standard input and output, as an agent: the command for MCP clients
+      clients      List the MCP clients of this machine, and whether they are connected
+      import       Take over the servers that an MCP client has
+      connect      Write our entry into an MCP client's configuration
+      disconnect   Take our entry out of an MCP client's configuration
       agent        Manage the agents that use the tools
       config       Check and show the configuration; needs no daemon
       completions  Print a completion script for a shell

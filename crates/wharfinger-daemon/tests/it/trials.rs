@@ -148,7 +148,7 @@ async fn a199_management_calls_say_what_is_wrong() {
     .await;
     check(probe, json!([]), 422, "arguments", "must be an object").await;
     let servers = "/api/servers";
-    check(servers, json!({}), 422, "servers", "missing").await;
+    check(servers, json!({}), 422, "servers", "is required").await;
     check(servers, json!({"servers": {}}), 422, "", "no server in it").await;
     check(
         servers,
@@ -191,7 +191,7 @@ async fn a199_management_calls_say_what_is_wrong() {
     );
     assert_eq!(refused(dock.client().delete("/api/servers/b").await).0, 404);
     dock.make_bot().await;
-    check("/api/agents/bot/servers", json!({}), 422, "name", "missing").await;
+    check("/api/agents/bot/servers", json!({}), 422, "name", "is required").await;
     check(
         "/api/agents/bot/servers",
         json!({"name": "b"}),

@@ -6,6 +6,8 @@ mod forms;
 mod json;
 mod known;
 mod redact;
+mod shapes;
 
 pub use known::{SecretNames, in_arguments, is_secret_name};
 pub use redact::{REDACTED, Redactor, Stream};
+pub use shapes::looks_secret;

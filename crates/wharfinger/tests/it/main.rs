@@ -10,6 +10,7 @@
 
 mod agentfile;
 mod calls;
+mod clients;
 mod discovery;
 mod emergency;
 mod environment;

@@ -7,6 +7,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("agentfile", &[]),
     ("approvals", &[]),
+    ("clients", &[]),
     ("config", &[]),
     ("catalog", &[]),
     ("policy", &[]),
