@@ -1,5 +1,7 @@
 //! Known servers, from `search` to a server that is verified. What `npx` would fetch is a fake server here.
 
+use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
@@ -335,4 +337,51 @@ fn a17_a19_what_can_not_be_connected_to_is_kept_and_not_verified() {
     ! error: there is no MCP server `nobody`; known: dead, clock
     [exit 4]
     ");
+}
+
+/// A terminal: the test's end of it, and the program's.
+fn terminal() -> (File, File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&own).unwrap();
+    unlockpt(&own).unwrap();
+    let name = ptsname(&own, vec![]).unwrap().into_string().unwrap();
+    let other = File::options().read(true).write(true).open(name).unwrap();
+    (own.into(), other)
+}
+
+/// Reads until a question is there, and answers it; everything that was shown since the last one.
+fn answer(terminal: &mut File, question: &str, answer: &str) -> String {
+    let mut shown = vec![];
+    let mut piece = [0; 1024];
+    while !String::from_utf8_lossy(&shown).contains(question) {
+        let read = terminal.read(&mut piece).unwrap();
+        shown.extend_from_slice(&piece[..read]);
+    }
+    terminal
+        .write_all(format!("{answer}\n").as_bytes())
+        .unwrap();
+    String::from_utf8_lossy(&shown).into_owned()
+}
+
+#[test]
+fn a16_in_a_terminal_what_is_missing_is_asked_for() {
+    let wharf = known();
+    let _daemon = up(&wharf);
+    let (mut own, other) = terminal();
+    let mut adding = wharf.command(&["add", "files"]);
+    adding
+        .stdin(other.try_clone().unwrap())
+        .stderr(other)
+        .env("TERM", "xterm");
+    let adding = adding.spawn().unwrap();
+    let shown = answer(&mut own, "first-mode:", "tools=3");
+    assert!(shown.contains("Reads what it is shown"), "{shown}");
+    answer(&mut own, "second-mode:", "name=asked");
+    let output = adding.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "added files, 3 tools\n"
+    );
+    assert_eq!(wharf.json(&["show", "files"])["serverInfo"], "asked 1.0.0");
 }

@@ -191,7 +191,14 @@ async fn a199_management_calls_say_what_is_wrong() {
     );
     assert_eq!(refused(dock.client().delete("/api/servers/b").await).0, 404);
     dock.make_bot().await;
-    check("/api/agents/bot/servers", json!({}), 422, "name", "is required").await;
+    check(
+        "/api/agents/bot/servers",
+        json!({}),
+        422,
+        "name",
+        "is required",
+    )
+    .await;
     check(
         "/api/agents/bot/servers",
         json!({"name": "b"}),
