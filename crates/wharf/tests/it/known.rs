@@ -35,7 +35,7 @@ fn known() -> Wharf {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .unwrap();
-    let kept = json!({"url": url, "at": now.as_millis() as u64, "document": list().to_string()});
+    let kept = json!({"url": url, "at": u64::try_from(now.as_millis()).unwrap(), "document": list().to_string()});
     wharf.home.write("registry.json", &kept.to_string());
     wharf
         .home

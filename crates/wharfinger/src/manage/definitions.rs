@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn a78_the_definitions_are_tools_of_the_protocol() {
         let all = definitions();
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), Tool::ALL.len());
         for (tool, definition) in Tool::ALL.into_iter().zip(all) {
             assert_eq!(Tool::named(tool.name()), Some(tool));
             assert_eq!(definition["name"], tool.name());
@@ -390,7 +390,7 @@ mod tests {
     fn a89_all_are_off_and_hidden_and_restricted_at_first() {
         let mut config = json!({"id": "x"});
         assert!(merge_missing(&mut config));
-        assert_eq!(config["tools"].as_array().unwrap().len(), 8);
+        assert_eq!(config["tools"].as_array().unwrap().len(), 9);
         for tool in Tool::ALL {
             let expect = Declaration {
                 restricted: true,
@@ -409,7 +409,7 @@ mod tests {
         let mut config = json!({"tools": [{"name": "other"}, row]});
         merge_missing(&mut config);
         let rows = config["tools"].as_array().unwrap();
-        assert_eq!(rows.len(), 9);
+        assert_eq!(rows.len(), 10);
         assert_eq!(rows[1], row);
         let mut odd = json!({"tools": {"fs_read": true}});
         assert!(!merge_missing(&mut odd));
