@@ -34,6 +34,8 @@ const NPM: &[(&str, &[&str])] = &[
     ),
     ("claude", &["@anthropic-ai/claude-code@2.1.328"]),
     ("codex", &["@openai/codex@0.171.0"]),
+    ("gemini", &["@google/gemini-cli@0.61.0"]),
+    ("mcporter", &["mcporter@0.12.3"]),
 ];
 
 const UV: &[&str] = &["uv==0.13.9"];

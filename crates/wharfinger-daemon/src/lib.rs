@@ -4,11 +4,13 @@
 //! - `gateway`: the MCP endpoint of each agent, over HTTP and over `wharf stdio`.
 //! - `api`: the admin API under `/api`.
 //! - [`client`]: a client of that API.
+//! - [`doctor`]: looks at the machine and the home, also where no daemon runs.
 
 #![deny(missing_docs)]
 
 mod api;
 pub mod client;
+pub mod doctor;
 mod gateway;
 mod home;
 mod http;

@@ -78,6 +78,16 @@ pub fn terminate(pid: u32) {
     signal(pid, Signal::TERM);
 }
 
+/// Makes a process do nothing (SIGSTOP), until [`resume`].
+pub fn pause(pid: u32) {
+    signal(pid, Signal::STOP);
+}
+
+/// Lets a process go on that was paused.
+pub fn resume(pid: u32) {
+    signal(pid, Signal::CONT);
+}
+
 /// Ends a process at once (SIGKILL). One that is gone is no problem.
 pub fn kill(pid: u32) {
     signal(pid, Signal::KILL);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,6 +14,8 @@ use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
 
 use crate::catalog::{self, Claim, Kind, Listing, Offer, Offers};
 use crate::config::Config;
+use crate::diagnosis::{failed, steps, symptom};
+use crate::doctor::{Finding, What, diagnose};
 use crate::journal::{ClaimRow, EventKind, StoreError};
 use crate::kept::{claim, keep_discovered, stored};
 use crate::keys::Keyed;
@@ -22,8 +24,8 @@ use crate::model::{
     AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport, hex,
 };
 use crate::policy;
-use crate::servers::{self, Asked, Discovered, Note, Plans, Spec, StartError, Took};
-use crate::trial::Trial;
+use crate::servers::{self, Asked, Discovered, Note, Plans, Spec};
+use crate::trial::Connected;
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 
 /// Different declarations of clients that are remembered for one server.
@@ -58,7 +60,11 @@ pub(crate) enum Found {
     /// Its tools, their names, and what it said of itself.
     Known(Arc<Known>),
     /// It could not be found out; tried again not before `retry` (V53).
-    Failed { reason: String, retry: Instant },
+    Failed {
+        reason: String,
+        finding: Arc<Finding>,
+        retry: Instant,
+    },
 }
 
 /// A server's tools and more.
@@ -361,11 +367,8 @@ async fn attempt(
             wharf.verify_kept(&entry).await;
             Ok(known)
         }
-        Ok(None) => {
-            let (trial, known) = try_server(&wharf, &entry, &declared, &key).await;
-            known.ok_or_else(|| trial.error.unwrap_or_default())
-        }
-        Err(error) => Err(error.to_string()),
+        Ok(None) => connect_once(&wharf, &entry, &declared, &key).await.1,
+        Err(error) => Err(Unknown::of(&entry, error.to_string())),
     };
     let name = entry.name.clone();
     match found {
@@ -381,12 +384,16 @@ async fn attempt(
                 tools,
             });
         }
-        Err(reason) => {
+        Err(Unknown {
+            reason, finding, ..
+        }) => {
             let reason = wharf.redactor().text(&reason).into_owned();
-            tracing::warn!(server = %name, "failed: {reason}");
+            let finding = Arc::new(wharf.clean_finding(finding));
+            tracing::warn!(server = %name, code = finding.code, "failed: {reason}");
             let retry = Instant::now() + policy::effective(&entry, Profile::Chat).retry_after;
             let failed = Found::Failed {
                 reason: reason.clone(),
+                finding,
                 retry,
             };
             settle(&wharf, &state, failed);
@@ -409,27 +416,63 @@ pub(crate) fn settle(wharf: &Wharf, state: &watch::Sender<Found>, found: Found) 
     });
 }
 
-/// Connects to a server for real: what came of it, and what it offers where it could be asked.
-pub(crate) async fn try_server(
-    wharf: &Wharf,
-    entry: &ServerEntry,
-    declared: &Declared,
-    key: &str,
-) -> (Trial, Option<Known>) {
-    let begun = Instant::now();
-    let (trial, known) = match ask_server(wharf, entry, declared, key).await {
-        Ok((discovered, took, known)) => (Trial::good(&discovered, took, &known), Some(known)),
-        Err(error) => (Trial::bad(&error, begun.elapsed()), None),
-    };
-    (wharf.tried(entry, trial).await, known)
+/// Why it is not known what a server offers.
+pub(crate) struct Unknown {
+    pub(crate) reason: String,
+    pub(crate) finding: Finding,
+    /// What the server wrote.
+    pub(crate) written: Vec<String>,
 }
 
-async fn ask_server(
+impl Unknown {
+    /// For a reason that is none of the server's.
+    fn of(entry: &ServerEntry, reason: String) -> Self {
+        let finding = diagnose(&symptom(entry, What::Other(reason.clone())));
+        Self {
+            reason,
+            finding,
+            written: vec![],
+        }
+    }
+}
+
+/// Connects to a server for real: how that went, and what it offers where it could be asked.
+pub(crate) async fn connect_once(
     wharf: &Wharf,
     entry: &ServerEntry,
     declared: &Declared,
     key: &str,
-) -> Result<(Discovered, Took, Known), StartError> {
+) -> (Connected, Result<Known, Unknown>) {
+    let audience = Arc::new(Log {
+        wharf: Arc::downgrade(&wharf.0),
+        server: entry.name.clone(),
+        steps: Some(Mutex::default()),
+    });
+    let began = Instant::now();
+    let outcome = match start_once(wharf, entry, declared, audience.clone()).await {
+        Ok(discovered) => keep_discovered(wharf, entry, key, &discovered)
+            .await
+            .map(|known| (discovered, known))
+            .map_err(|error| Unknown::of(entry, error.to_string())),
+        Err(unknown) => Err(unknown),
+    };
+    let seen = audience.steps.as_ref().map(|steps| lock(steps).clone());
+    let steps = steps(began, &seen.unwrap_or_default(), outcome.is_ok());
+    let connected = match &outcome {
+        Ok((discovered, known)) => Connected::good(discovered, known, steps),
+        Err(unknown) => Connected::bad(unknown, steps),
+    };
+    let connected = wharf.connected(entry, connected).await;
+    (connected, outcome.map(|(_, known)| known))
+}
+
+/// Starts a server for a moment, in a folder of its own, and asks it everything.
+pub(crate) async fn start_once(
+    wharf: &Wharf,
+    entry: &ServerEntry,
+    declared: &Declared,
+    audience: Arc<Log>,
+) -> Result<Discovered, Unknown> {
     let scratch = &wharf.0.scratch;
     let dir = std::fs::create_dir_all(scratch).and_then(|()| {
         tempfile::Builder::new()
@@ -437,10 +480,8 @@ async fn ask_server(
             .tempdir_in(scratch)
     });
     let dir = dir.map_err(|error| {
-        StartError::Prepare(format!(
-            "can't make a folder in {}: {error}",
-            scratch.display()
-        ))
+        let reason = format!("can't make a folder in {}: {error}", scratch.display());
+        Unknown::of(entry, reason)
     })?;
     let made = Made {
         profile: Profile::Chat,
@@ -449,7 +490,7 @@ async fn ask_server(
         remembered: None,
     };
     let spec = spec(wharf, entry, declared, &made)
-        .ok_or_else(|| StartError::Prepare("it is no process that could be started".into()))?;
+        .ok_or_else(|| Unknown::of(entry, "it is no process that could be started".into()))?;
     let keyed = entry.installed_by.as_ref().and_then(|agent| {
         let agent = wharf.own_agent(agent);
         Keyed::new(wharf, &agent, entry, dir.path().to_owned(), None)
@@ -460,14 +501,17 @@ async fn ask_server(
         roots: Some(spec.roots.unwrap_or_default()),
         ..spec
     };
-    let audience = Arc::new(Log {
-        wharf: Arc::downgrade(&wharf.0),
-        server: entry.name.clone(),
-    });
-    let (discovered, took) = servers::discover(&wharf.0.context, &spec, dir, audience).await?;
-    let known = keep_discovered(wharf, entry, key, &discovered).await;
-    let known = known.map_err(|error| StartError::Prepare(error.to_string()))?;
-    Ok((discovered, took, known))
+    let discovered = servers::discover(&wharf.0.context, &spec, dir, audience).await;
+    discovered.map_err(|error| {
+        let symptom = failed(entry, &error);
+        let finding = diagnose(&symptom);
+        let noise = symptom.noise.iter().map(|line| format!("(stdout) {line}"));
+        Unknown {
+            reason: error.to_string(),
+            finding,
+            written: noise.chain(symptom.stderr).collect(),
+        }
+    })
 }
 
 /// For whom, and where.
@@ -536,10 +580,11 @@ fn file_uri(path: &std::path::Path) -> String {
     uri
 }
 
-/// Hears a discovery: only its log lines matter.
-struct Log {
-    wharf: Weak<Inner>,
-    server: ServerName,
+/// Hears a discovery: its log lines matter, and to who looks for what is wrong, how far it has come.
+pub(crate) struct Log {
+    pub(crate) wharf: Weak<Inner>,
+    pub(crate) server: ServerName,
+    pub(crate) steps: Option<Mutex<Vec<(servers::Step, Instant)>>>,
 }
 
 impl servers::Audience for Log {
@@ -548,6 +593,12 @@ impl servers::Audience for Log {
             return;
         };
         wharf.log(&self.server, None, note);
+    }
+
+    fn step(&self, step: servers::Step) {
+        if let Some(steps) = &self.steps {
+            lock(steps).push((step, Instant::now()));
+        }
     }
 
     fn asked(&self, asked: Asked) {

@@ -66,6 +66,7 @@
 //! | [`vault`] | which values are secret, and keeping them in |
 //! | [`journal`] | the database, what was done, and the events |
 //! | [`agentfile`] | the agent's `.adf` file |
+//! | [`doctor`] | known failures: how they look, why, the way out |
 //! | [`manage`] | tools with which an agent manages itself |
 //! | [`registry`] | servers that are known, and the entries made from them |
 
@@ -87,7 +88,9 @@ mod conversation;
 mod decide;
 mod declare;
 mod desk;
+mod diagnosis;
 mod discover;
+pub mod doctor;
 mod exchange;
 mod gate;
 mod gated;
@@ -129,6 +132,7 @@ pub use call::{CallNote, Refusal, Target, ToolCall};
 pub use change::{Change, Connect};
 pub use decide::{Decider, DecisionError};
 pub use desk::{Approver, Deciding};
+pub use diagnosis::{Trial, TrialStep, programs};
 pub use halt::HaltError;
 pub use log::{LogEntry, LogLevel, LogStream, Logged};
 pub use report::{Details, Report, ToolReport};
@@ -136,7 +140,7 @@ pub use request::Request;
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use tools::{AgentSettings, AgentTool, Definitions, ServerSettings, Switches, Which};
-pub use trial::{Step, Trial};
+pub use trial::Connected;
 pub use wharf::{OpenError, Options, Wharf};
 /// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results
 /// and answers are told.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use wharfinger_wire::json::Object;
 
 use crate::discover::{Found, Known};
+use crate::doctor::Finding;
 use crate::model::{
     AgentName, Declared, ServerEntry, Severity, Source, Status, Transport, nearest,
 };
@@ -83,6 +84,9 @@ pub struct Details {
     /// What came of the last ping, where this agent's is pinged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_ping: Option<Ping>,
+    /// What is wrong with it, why, and the way out, where it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finding: Option<Finding>,
 }
 
 /// Lines of standard error that a report shows.
@@ -159,6 +163,7 @@ impl Wharf {
                 _ => None,
             },
             last_ping,
+            finding: self.finding(name),
             report,
         })
     }

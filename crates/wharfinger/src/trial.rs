@@ -1,26 +1,26 @@
 //! Trying a server: what came of connecting to it for real, and which servers that ever worked with (A17–A19, A21).
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::discover::{self, Discovery, Found, Known};
+use crate::diagnosis::TrialStep;
+use crate::discover::{self, Discovery, Found, Known, Unknown};
 use crate::journal::{EventKind, StoreError, VerifiedRow};
 use crate::launch;
 use crate::manage::{Probe, ProbeTarget};
 use crate::model::{Declared, NameError, Secret, ServerEntry, ServerName, Source, Transport, hex};
 use crate::report::server_info;
-use crate::servers::{Discovered, StartError, Took};
+use crate::servers::Discovered;
 use crate::wharf::{Wharf, lock, now};
 
 /// What came of connecting to a server.
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Trial {
+pub struct Connected {
     /// Whether it could be asked for its tools.
     pub success: bool,
     /// Why not, with the end of its standard error.
@@ -43,24 +43,14 @@ pub struct Trial {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     /// The steps that were made, in order; the last one is where it failed, if it did.
-    pub steps: Vec<Step>,
-}
-
-/// A step of connecting.
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Step {
-    /// `install`, `start`, `initialize` or `list`.
-    pub step: &'static str,
-    /// How long it took.
-    pub millis: u64,
+    pub steps: Vec<TrialStep>,
 }
 
 /// What is known of servers that were tried.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
     /// What came of the last time, by name.
-    last: HashMap<ServerName, Trial>,
+    last: HashMap<ServerName, Connected>,
     /// What ran when it worked for the last time, and when that was.
     verified: HashMap<ServerName, (String, u64)>,
 }
@@ -76,45 +66,46 @@ fn identity(entry: &ServerEntry) -> String {
     hex(&Sha256::digest(all.to_string()))
 }
 
-fn step(step: &'static str, took: Duration) -> Step {
-    let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    Step { step, millis }
+/// Lines of what a server wrote that are told.
+const TAIL: usize = 20;
+
+/// Making ready what runs is worth telling where it took time, which is where something was installed.
+fn told(steps: Vec<TrialStep>) -> Vec<TrialStep> {
+    let steps = steps.into_iter().map(|step| TrialStep {
+        step: match step.step {
+            "prepare" => "install",
+            other => other,
+        },
+        ..step
+    });
+    let worth = |step: &TrialStep| step.step != "install" || step.millis > 0 || !step.ok;
+    steps.filter(worth).collect()
 }
 
-impl Trial {
+impl Connected {
     /// It worked.
-    pub(crate) fn good(discovered: &Discovered, took: Took, known: &Known) -> Self {
-        let steps = [
-            step("install", took.prepare),
-            step("start", took.start),
-            step("initialize", took.initialize),
-            step("list", took.list),
-        ];
-        let installed = |step: &Step| step.step != "install" || step.millis > 0;
+    pub(crate) fn good(discovered: &Discovered, known: &Known, steps: Vec<TrialStep>) -> Self {
+        let tools = known.listing.tools.iter();
         Self {
             success: true,
-            tools: known
-                .listing
-                .tools
-                .iter()
-                .map(|tool| tool.name.to_string())
-                .collect(),
+            tools: tools.map(|tool| tool.name.to_string()).collect(),
             location: "host",
             notes: discovered.warnings.clone(),
             server_version: server_info(known),
             protocol: Some(known.version.as_str().to_owned()),
-            steps: steps.into_iter().filter(installed).collect(),
+            steps: told(steps),
             ..Self::default()
         }
     }
 
     /// It did not.
-    pub(crate) fn bad(error: &StartError, took: Duration) -> Self {
+    pub(crate) fn bad(unknown: &Unknown, steps: Vec<TrialStep>) -> Self {
+        let written = &unknown.written;
         Self {
-            error: Some(error.to_string()),
+            error: Some(unknown.reason.clone()),
             location: "host",
-            stderr_tail: error.stderr().to_vec(),
-            steps: vec![step(error.step(), took)],
+            stderr_tail: written[written.len().saturating_sub(TAIL)..].to_vec(),
+            steps: told(steps),
             ..Self::default()
         }
     }
@@ -167,27 +158,27 @@ impl Wharf {
     }
 
     /// What came of the last time that an owner's server was connected to in this run.
-    pub fn last_trial(&self, name: &str) -> Option<Trial> {
+    pub fn last_connection(&self, name: &str) -> Option<Connected> {
         lock(&self.0.tried).last.get(name).cloned()
     }
 
     /// Connects to a server as it would be started for its first listing, and says how that went (A21). Its processes
     /// that run are left alone; a failure takes nothing away that is known of it. The error is the message for an unknown
     /// name (V72).
-    pub async fn test(&self, name: &str) -> Result<Trial, String> {
+    pub async fn test(&self, name: &str) -> Result<Connected, String> {
         let config = self.config();
         let entry = config
             .server(name)
             .ok_or_else(|| self.no_such_server(name))?;
         if let Transport::Http { .. } = entry.transport {
-            return Ok(Trial::remote());
+            return Ok(Connected::remote());
         }
         let declared = entry.tells(&Declared::default());
         let key = discover::key(&self.0, entry, &declared);
-        let (trial, known) = discover::try_server(self, entry, &declared, &key).await;
+        let (trial, known) = discover::connect_once(self, entry, &declared, &key).await;
         let found = match known {
-            Some(known) => Found::Known(std::sync::Arc::new(known)),
-            None => return Ok(trial),
+            Ok(known) => Found::Known(std::sync::Arc::new(known)),
+            Err(_) => return Ok(trial),
         };
         // The entry may be another one by now; then so is its key, and nothing of this counts.
         if self.config().server(name) == Some(entry) {
@@ -205,14 +196,14 @@ impl Wharf {
     }
 
     /// Tries a server that is not registered, and keeps nothing but what it offers (A199).
-    pub async fn probe(&self, probe: Probe) -> Result<Trial, NameError> {
+    pub async fn probe(&self, probe: Probe) -> Result<Connected, NameError> {
         let name = ServerName::new(&probe.name)?;
         let transport = match probe.target {
             ProbeTarget::Stdio { command, args } => {
                 let cwd = None;
                 Transport::Stdio { command, args, cwd }
             }
-            ProbeTarget::Http { .. } => return Ok(Trial::remote()),
+            ProbeTarget::Http { .. } => return Ok(Connected::remote()),
         };
         let env = probe.env.into_iter();
         let entry = ServerEntry {
@@ -231,11 +222,13 @@ impl Wharf {
         self.learn(secrets.into_iter());
         let declared = entry.tells(&Declared::default());
         let key = discover::key(&self.0, &entry, &declared);
-        Ok(discover::try_server(self, &entry, &declared, &key).await.0)
+        Ok(discover::connect_once(self, &entry, &declared, &key)
+            .await
+            .0)
     }
 
     /// Remembers what came of connecting to a server of the owner.
-    pub(crate) async fn tried(&self, entry: &ServerEntry, trial: Trial) -> Trial {
+    pub(crate) async fn connected(&self, entry: &ServerEntry, trial: Connected) -> Connected {
         let trial = trial.redacted(self);
         if entry.installed_by.is_none() {
             lock(&self.0.tried)
@@ -281,6 +274,8 @@ impl Wharf {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn entry(args: &[&str]) -> ServerEntry {

@@ -22,7 +22,9 @@ use crate::config::{Config, Loaded};
 use crate::conversation::SessionState;
 use crate::decide;
 use crate::desk::{Approver, Gate};
+use crate::diagnosis;
 use crate::discover::{self, Discoveries};
+use crate::doctor;
 use crate::halt;
 use crate::instances::Instances;
 use crate::journal::{Events, Journal, Redact, Store, StoreError};
@@ -335,6 +337,16 @@ impl Wharf {
     /// The variables worth remembering for a start from a poor environment (V18).
     pub fn registry_variables(&self) -> BTreeMap<String, String> {
         self.0.inherit.registry()
+    }
+
+    /// What every server inherits of the host's environment (V18).
+    pub fn inherited(&self) -> BTreeMap<String, String> {
+        self.0.inherit.base(&[])
+    }
+
+    /// Of each server that is switched on, what it runs, and whether that is there.
+    pub fn programs(&self) -> Vec<doctor::Program> {
+        diagnosis::programs(&self.config().servers, &self.0.inherit)
     }
 
     /// The database, for what a door keeps.

@@ -16,3 +16,4 @@ mod playwright;
 mod program;
 mod servers;
 mod site;
+mod wired;

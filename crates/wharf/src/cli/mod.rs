@@ -2,6 +2,7 @@
 //! from this.
 
 mod clients;
+pub(crate) mod doctor;
 mod registry;
 
 use std::ffi::OsString;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     Up(Up),
     /// Tell whether the daemon runs, where it listens, and what is wrong
     Status,
+    Doctor(doctor::Doctor),
     Stop(Stop),
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,

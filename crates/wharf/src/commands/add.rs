@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
 
-use super::{known, read};
+use super::{doctor, known, read};
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
@@ -17,6 +17,7 @@ pub(super) struct Added {
     tools: Option<usize>,
     pub(super) error: Option<String>,
     verified: Option<u64>,
+    finding: Option<Value>,
 }
 
 pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
@@ -71,6 +72,7 @@ pub(super) fn tell(
             tools,
             error,
             verified,
+            ..
         } = server;
         let tools = match (tools, error, verified) {
             (Some(tools), ..) => count(*tools, "tool"),
@@ -91,11 +93,15 @@ pub(super) fn tell(
         name,
         error,
         verified,
+        finding,
         ..
     } in added
     {
         if let Some(error) = error {
             world.ui.warn(&format!("{name}: {error}"));
+            if let Some(finding) = finding {
+                doctor::tell(world, finding)?;
+            }
             world.ui.hint(&format!(
                 "`wharf logs {name}` shows what it wrote; `wharf add --replace {name} …` corrects the entry, \
                  `wharf test {name}` tries it again, `wharf remove {name}` removes it"

@@ -265,7 +265,7 @@ fn seconds(value: f64) -> Value {
     serde_json::from_str(&value.to_string()).unwrap_or_default()
 }
 
-fn redactor(inputs: &Inputs, config: &config::Config) -> Redactor {
+pub(super) fn redactor(inputs: &Inputs, config: &config::Config) -> Redactor {
     let names = SecretNames {
         more: config.daemon.secret_variables.clone(),
     };

@@ -104,6 +104,17 @@ pub(super) fn disconnect(world: &World, disconnect: &cli::Disconnect) -> Result<
         }
     }
     tell(world, &plans, "disconnected", None, disconnect.dry_run)?;
+    let stays = |plan: &&Plan| plan.edited.is_changed() && plan.restored == Restored::Edited;
+    for plan in plans.iter().filter(stays) {
+        let backup = files::backup_of(&plan.target.file);
+        if backup.exists() && !world.ui.json {
+            let id = plan.target.client.id;
+            world.ui.say(&format!(
+                "{id}: as it was before `wharf connect` it stays in {}",
+                backup.display()
+            ));
+        }
+    }
     end(world, failures)
 }
 

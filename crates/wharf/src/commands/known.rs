@@ -336,7 +336,7 @@ async fn save(
         .ui
         .wait(&what, client.post("/api/servers", Some(&body)))
         .await?;
-    let trial: Option<Trial> = read(&value["servers"][0]["trial"])?;
+    let trial: Option<Trial> = read(&value["servers"][0]["connection"])?;
     if let Some(trial) = trial.filter(|trial| trial.success && !world.ui.json) {
         world.ui.say(&trial.steps());
     }

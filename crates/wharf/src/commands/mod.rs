@@ -10,6 +10,7 @@ mod clients;
 mod config;
 mod connect;
 pub(crate) mod docs;
+mod doctor;
 mod import;
 mod journal;
 mod known;
@@ -57,6 +58,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         // The daemon's whole life, which is large.
         Command::Up(up) => Box::pin(up::run(world, up)).await,
         Command::Status => status::run(world).await,
+        Command::Doctor(doctor) => doctor::run(world, doctor).await,
         Command::Stop(stop) => stop::run(world, &stop).await,
         Command::Release => stop::release(world).await,
         Command::Add(add) => add::run(world, add).await,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::list::{State, status};
-use super::{part, read};
+use super::{doctor, part, read};
 use crate::World;
 use crate::failure::{Exit, Failure};
 use crate::ui::{Ui, count, plain};
@@ -33,6 +33,7 @@ struct Details {
     #[serde(default)]
     stderr_tail: Vec<String>,
     pid: Option<u32>,
+    finding: Option<Value>,
     #[serde(default)]
     tools: Option<usize>,
 }
@@ -61,6 +62,9 @@ pub(super) async fn show(world: &World, name: &str, agent: &str) -> Result<(), F
     }
     let details: Details = read(&value)?;
     world.ui.answer(&in_full(&world.ui, &details))?;
+    if let Some(finding) = &details.finding {
+        doctor::tell(world, finding)?;
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod background;
 mod calls;
 mod clients;
 mod crash;
+mod doctor;
 mod gated;
 mod gone;
 mod journal;

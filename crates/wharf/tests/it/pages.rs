@@ -30,6 +30,7 @@ fn help_is_documentation() {
     Commands:
       up           Run the daemon
       status       Tell whether the daemon runs, where it listens, and what is wrong
+      doctor       Find out what is wrong, why, and what mends it
       stop         Stop the daemon, the processes of one server, or everything at once
       release      End an emergency stop: servers may start again, each when it is next wanted
       add          Register a server

@@ -6,6 +6,7 @@ mod agents;
 mod approvals;
 mod attached;
 mod calls;
+mod doctor;
 mod events;
 mod files;
 mod halt;
@@ -41,6 +42,8 @@ pub(crate) use problem::ApiError;
     paths(
         status::status,
         status::stop,
+        doctor::doctor,
+        doctor::trial,
         servers::list,
         servers::show,
         servers::add,
@@ -127,6 +130,7 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
     Router::new()
         .route("/api/status", get(status::status))
         .route("/api/stop", post(status::stop))
+        .route("/api/doctor", get(doctor::doctor))
         .route("/api/openapi.json", get(document))
         .route("/api/events", get(events::events))
         .route("/api/journal", get(journal::rows))
@@ -142,6 +146,7 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route(&format!("{one}/discover"), post(servers::discover))
         .route(&format!("{one}/test"), post(servers::test))
         .route("/api/probe", post(probe::probe))
+        .route(&format!("{one}/trial"), post(doctor::trial))
         .route(&format!("{one}/logs"), get(servers::logs))
         .route("/api/agents", get(agents::list).post(agents::add))
         .route(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use serde_json::Value;
-use wharfinger::Trial;
+use wharfinger::Connected;
 use wharfinger::manage::{self, Probe};
 
 use super::ApiError;
@@ -15,11 +15,11 @@ use crate::serve::Daemon;
 /// Connects to a server without keeping it: `name`, and `command`, `args` and `env`, or `url` (A199). Says how that went,
 /// also where it failed.
 #[utoipa::path(post, path = "/api/probe", request_body = Object,
-    responses((status = 200, body = Trial), (status = 422, body = ApiError)))]
+    responses((status = 200, body = Connected), (status = 422, body = ApiError)))]
 pub(crate) async fn probe(
     State(daemon): State<Arc<Daemon>>,
     Body(request): Body<Value>,
-) -> Result<Json<Trial>, ApiError> {
+) -> Result<Json<Connected>, ApiError> {
     let probe = Probe::read(&request).map_err(invalid)?;
     let tried = daemon.wharf.probe(probe).await;
     tried.map(Json).map_err(|why| {

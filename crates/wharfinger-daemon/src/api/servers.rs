@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 use wharfinger::config::{self, PastedError};
+use wharfinger::doctor::Finding;
 use wharfinger::model::{AgentName, Declared, Problem, ServerName, SessionId, Severity, Source};
-use wharfinger::{Connect, Details, Report, SessionOptions, Trial};
+use wharfinger::{Connect, Connected, Details, Report, SessionOptions};
 use wharfinger_wire::json::{Object, string};
 
 use super::problem::{Body, Path, Query};
@@ -107,7 +108,10 @@ pub(crate) struct Added {
     verified: Option<u64>,
     /// How connecting to it went, where that was done in this run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    trial: Option<Trial>,
+    connection: Option<Connected>,
+    /// What is wrong with it, why, and the way out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finding: Option<Finding>,
 }
 
 /// What became of all of them.
@@ -173,13 +177,18 @@ pub(crate) async fn add(
             tools: None,
             error: None,
             verified: None,
-            trial: None,
+            connection: None,
+            finding: None,
         })
         .collect();
     while let Some(Ok((index, asked))) = asking.join_next().await {
         match asked {
             Ok(tools) => servers[index].tools = Some(tools),
-            Err(error) => servers[index].error = Some(error),
+            Err(error) => {
+                let added = &mut servers[index];
+                added.error = Some(error);
+                added.finding = daemon.wharf.finding(&added.name);
+            }
         }
     }
     let config = daemon.wharf.config();
@@ -187,7 +196,7 @@ pub(crate) async fn add(
         let entry = config.server(&server.name);
         server.verified = entry.and_then(|entry| daemon.wharf.verified(entry));
         if server.tools.is_some() || server.error.is_some() {
-            server.trial = daemon.wharf.last_trial(&server.name);
+            server.connection = daemon.wharf.last_connection(&server.name);
         }
     }
     // Of the daemon's own view: a variable may be set in the shell and not here.
@@ -372,11 +381,11 @@ pub(crate) async fn discover(
 /// Connects to a server as it would be started for its first listing, and says how that went. Its processes that run are
 /// left alone, and a failure takes nothing away that is known of it.
 #[utoipa::path(post, path = "/api/servers/{name}/test", params(("name" = String, Path)),
-    responses((status = 200, body = Trial), (status = 404, body = ApiError)))]
+    responses((status = 200, body = Connected), (status = 404, body = ApiError)))]
 pub(crate) async fn test(
     State(daemon): State<Arc<Daemon>>,
     Path(name): Path<String>,
-) -> Result<Json<Trial>, ApiError> {
+) -> Result<Json<Connected>, ApiError> {
     let testing = daemon.wharf.test(&name).await;
     testing.map(Json).map_err(ApiError::unknown)
 }

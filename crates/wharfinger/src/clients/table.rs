@@ -113,7 +113,7 @@ pub const CLIENTS: &[Client] = &[
             "Zed",
             Shape::Zed,
             Syntax::None,
-            "nothing: Zed reads its settings as they change",
+            "it reads its settings as they change",
         )
     },
     Client {
@@ -152,7 +152,7 @@ pub const CLIENTS: &[Client] = &[
         "Cline",
         Shape::Cline,
         Syntax::Named,
-        "nothing: Cline reads its settings as they change",
+        "it reads its settings as they change",
     ),
     json(
         "cline-cli",
@@ -173,7 +173,7 @@ pub const CLIENTS: &[Client] = &[
         "Kiro",
         Shape::Url,
         Syntax::Shell,
-        "nothing: Kiro reads its settings as they change",
+        "it reads its settings as they change",
     ),
     json(
         "junie",
@@ -187,7 +187,7 @@ pub const CLIENTS: &[Client] = &[
         "mcporter",
         Shape::Typed,
         Syntax::Dollar,
-        "nothing: each run reads it",
+        "it reads its settings each time it runs",
     ),
 ];
 

@@ -5,6 +5,7 @@
 
 mod environment;
 pub mod guard;
+mod probe;
 mod process;
 mod profile;
 pub mod scratch;
@@ -13,8 +14,9 @@ mod tree;
 
 pub use environment::{INHERITED, Inherit, REGISTRY};
 pub use guard::{Guard, GuardError};
+pub use probe::{Probed, probe};
 pub use process::{Grace, Process};
 pub(crate) use profile::unlock;
 pub use scratch::{Scratch, ScratchError};
-pub use spawn::{Launched, Plan, Request, SpawnError, plan, spawn};
+pub use spawn::{Launched, Plan, Request, SpawnError, find_on, has_program, plan, spawn};
 pub use tree::{INSTANCE, OWNER, Owner};

@@ -210,15 +210,26 @@ fn find(plan: &Plan) -> Result<PathBuf, SpawnError> {
     if plan.program.contains('/') {
         return Ok(plan.cwd.join(program));
     }
-    let path = plan
-        .env
-        .open()
+    find_on(&plan.program, plan.env.open()).ok_or_else(|| not_found(plan))
+}
+
+/// Where a program is on the `PATH` of an environment.
+pub fn find_on(program: &str, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let path = environment
         .get("PATH")
         .map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
     std::env::split_paths(path)
         .map(|dir| dir.join(program))
         .find(|candidate| is_executable(candidate))
-        .ok_or_else(|| not_found(plan))
+}
+
+/// Whether there is what a plan runs, as far as that can be told before its folder is made.
+pub fn has_program(plan: &Plan) -> bool {
+    let program = Path::new(&plan.program);
+    if plan.program.contains('/') {
+        return program.is_relative() || program.exists();
+    }
+    find_on(&plan.program, plan.env.open()).is_some()
 }
 
 #[cfg(unix)]

@@ -23,7 +23,7 @@ use super::asked::Questions;
 use super::relay::Relay;
 use super::state::Lost;
 use super::stderr::{Lines, drain};
-use super::{Audience, Context, Note, Pass, Prepared, Spec, StartError, Took};
+use super::{Audience, Context, LastWords, Note, Pass, Prepared, Spec, StartError, Step};
 use crate::launch::{self, Grace, Plan, Process};
 use crate::model::Exit;
 
@@ -54,10 +54,10 @@ pub(super) struct Started {
     pub(super) drained: JoinHandle<()>,
     /// The standard error of this process alone.
     pub(super) own: Lines,
+    /// What it writes to standard output that is no message.
+    pub(super) noise: Lines,
     /// What is let go when nothing of it is left.
     pub(super) keeps: Arc<Keeps>,
-    /// How long it took.
-    pub(super) took: Took,
 }
 
 /// What a process holds as long as anything of it is left.
@@ -102,7 +102,7 @@ pub(super) async fn connect(
     let begun = Instant::now();
     let pass = context.gate.enter().map_err(StartError::Halted)?;
     let Prepared { plan, keeps } = prepare(context, spec, limit, cancel).await?;
-    let prepared = begun.elapsed();
+    audience.step(Step::Prepared);
     let keeps = Arc::new(Keeps {
         _pass: pass,
         _files: keeps,
@@ -118,7 +118,7 @@ pub(super) async fn connect(
         audience,
         cancel,
     };
-    let started = match attempt.run(opening).await {
+    match attempt.run(opening).await {
         Ok(started) => Ok(started),
         Err(Failure::Final(error)) => Err(error),
         // The time that the question took is not the second process's fault.
@@ -132,17 +132,11 @@ pub(super) async fn connect(
                 Failure::Final(error) => error,
                 Failure::Probe => StartError::TimedOut {
                     limit,
-                    stderr: vec![],
+                    words: Box::default(),
                 },
             })
         }
-    };
-    started.map(|mut started| {
-        started.took.prepare = prepared;
-        let before = prepared + started.took.start;
-        started.took.initialize = begun.elapsed().saturating_sub(before);
-        started
-    })
+    }
 }
 
 /// What runs, as it is at this moment.
@@ -156,7 +150,7 @@ async fn prepare(
         biased;
         prepared = spec.plan.prepare() => prepared.map_err(StartError::Prepare),
         () = given_up(context, cancel) => Err(context.stopped()),
-        () = sleep(limit) => Err(StartError::TimedOut { limit, stderr: vec![] }),
+        () = sleep(limit) => Err(StartError::TimedOut { limit, words: Box::default() }),
     }
 }
 
@@ -168,8 +162,28 @@ async fn given_up(context: &Context, cancel: &CancellationToken) {
     }
 }
 
-/// Lines of standard error that an error carries.
+/// Lines of standard error that an error shows.
 pub(super) const TAIL: usize = 10;
+/// Lines that it carries: the reason often stands above a long trace.
+const CARRIED: usize = 60;
+/// Lines of standard output that are no messages, likewise.
+const NOISE: usize = 20;
+
+/// What one process writes.
+#[derive(Clone)]
+struct Written {
+    stderr: Lines,
+    noise: Lines,
+}
+
+impl Written {
+    fn words(&self) -> LastWords {
+        LastWords {
+            stderr: self.stderr.tail(CARRIED),
+            noise: self.noise.tail(NOISE),
+        }
+    }
+}
 
 struct Attempt<'a> {
     context: &'a Context,
@@ -186,36 +200,27 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// The process, and how long it took to start it.
-    fn spawn(&self) -> Result<(launch::Launched, Duration), Failure> {
+    async fn run(&self, opening: Opening) -> Result<Started, Failure> {
         if self.context.gate.halted().is_some() {
             return Err(Failure::Final(self.context.stopped()));
         }
         if self.spec.browser {
             launch::unlock(&self.plan);
         }
-        let begun = Instant::now();
         let launched = launch::spawn(&self.plan, &self.context.owner)
             .map_err(|error| Failure::Final(StartError::Spawn(Arc::new(error))))?;
-        Ok((launched, begun.elapsed()))
-    }
-
-    async fn run(&self, opening: Opening) -> Result<Started, Failure> {
-        let (launched, start) = self.spawn()?;
+        self.audience.step(Step::Started);
         let tasks = &self.context.tasks;
-        let own = Lines::new(TAIL);
-        let kept = [self.stderr.clone(), own.clone()];
+        let own = Written {
+            stderr: Lines::new(CARRIED),
+            noise: Lines::new(NOISE),
+        };
+        let kept = [self.stderr.clone(), own.stderr.clone()];
         let longest = self.context.limits.stderr_line_bytes;
         let mut drained = tasks.spawn(drain(launched.stderr, longest, kept, self.audience.clone()));
         let changed = Arc::new(Notify::new());
         let questions = Questions::new(tasks.clone());
-        let relay = Relay {
-            audience: self.audience.clone(),
-            declared: self.spec.declared.clone(),
-            roots: self.spec.roots.clone(),
-            questions: questions.clone(),
-            changed: changed.clone(),
-        };
+        let relay = self.relay(&questions, &changed, &own);
         let limits = connection::Limits {
             line_bytes: self.context.limits.line_bytes,
             ..connection::Limits::default()
@@ -251,6 +256,7 @@ impl Attempt<'_> {
         };
         let failure = match outcome {
             Outcome::Told(Ok(description)) => {
+                self.audience.step(Step::Initialized);
                 self.hear_first_questions(&connection, &description).await;
                 let live = Live {
                     connection,
@@ -267,9 +273,9 @@ impl Attempt<'_> {
                     process,
                     changed,
                     drained,
-                    own,
+                    own: own.stderr,
+                    noise: own.noise,
                     keeps: self.keeps.clone(),
-                    took: Took::started(start),
                 });
             }
             // It closed its output first; how it ended is the better story.
@@ -284,7 +290,7 @@ impl Attempt<'_> {
             Outcome::TimedOut if !answered.load(Ordering::Relaxed) => Failure::Probe,
             Outcome::TimedOut => Failure::Final(StartError::TimedOut {
                 limit: self.limit,
-                stderr: own.tail(TAIL),
+                words: Box::new(own.words()),
             }),
         };
         // Whatever it was doing, it is not ours any more. It gets no time: it never was in service.
@@ -295,6 +301,17 @@ impl Attempt<'_> {
         };
         self.context.gate.end(&mut process, grace).await;
         Err(failure)
+    }
+
+    fn relay(&self, questions: &Questions, changed: &Arc<Notify>, own: &Written) -> Relay {
+        Relay {
+            audience: self.audience.clone(),
+            declared: self.spec.declared.clone(),
+            roots: self.spec.roots.clone(),
+            questions: questions.clone(),
+            changed: changed.clone(),
+            noise: own.noise.clone(),
+        }
     }
 
     fn client(&self) -> ClientDescription {
@@ -319,7 +336,7 @@ impl Attempt<'_> {
     }
 
     /// What was remembered of a server may be its past.
-    fn refused(&self, error: InitializeError, opening: Opening, own: &Lines) -> Failure {
+    fn refused(&self, error: InitializeError, opening: Opening, own: &Written) -> Failure {
         if opening == Opening::Initialize && self.spec.remembered.is_some() {
             let text = format!("it was initialized before, and refuses it now: {error}");
             self.audience.note(Note::Noise(text));
@@ -327,7 +344,7 @@ impl Attempt<'_> {
         }
         Failure::Final(StartError::Protocol {
             error,
-            stderr: own.tail(TAIL),
+            words: Box::new(own.words()),
         })
     }
 
@@ -335,7 +352,7 @@ impl Attempt<'_> {
         &self,
         exit: Option<Exit>,
         opening: Opening,
-        own: &Lines,
+        own: &Written,
         drained: &mut tokio::task::JoinHandle<()>,
     ) -> Failure {
         // Its last words are often the reason.
@@ -346,7 +363,7 @@ impl Attempt<'_> {
         let exit = exit.unwrap_or(Exit::Unknown);
         Failure::Final(StartError::Exited {
             exit,
-            stderr: own.tail(TAIL),
+            words: Box::new(own.words()),
         })
     }
 }

@@ -11,32 +11,33 @@ use wharfinger_wire::connection::CallError;
 use wharfinger_wire::json::{Object, Raw, array, raw};
 use wharfinger_wire::message::METHOD_NOT_FOUND;
 
-use super::connect::{Live, TAIL, connect};
-use super::{Audience, Context, Discovered, Lines, Note, Spec, StartError, Took};
+use super::connect::{Live, connect};
+use super::{Audience, Context, Discovered, LastWords, Lines, Note, Spec, StartError, Step};
 use crate::model::{Limits, Status};
 
 /// Starts a server for a moment, in a directory of its own, to learn what it offers (V51). The process is stopped
-/// behind the caller's back, on the context's tasks; `dir` goes with it. Tells how long it took as well.
+/// behind the caller's back, on the context's tasks; `dir` goes with it.
 pub async fn discover(
     context: &Context,
     spec: &Spec,
     dir: tempfile::TempDir,
     audience: Arc<dyn Audience>,
-) -> Result<(Discovered, Took), StartError> {
+) -> Result<Discovered, StartError> {
     let stderr = Lines::new(context.limits.stderr_lines);
     audience.note(Note::Status(Status::Starting));
     let limit = spec.policy.startup_timeout;
     let mut started = connect(context, spec, limit, &stderr, &audience, &context.stop).await?;
-    let listed_from = tokio::time::Instant::now();
     let listing = timeout(limit, list(&started.live, &context.limits, limit));
     let listed = tokio::select! {
         listed = listing => Some(listed),
         () = context.stop.cancelled() => None,
         () = context.gate.until_shut() => None,
     };
-    let took = started.took;
     let live = started.live.clone();
-    let started_lines = started.own.clone();
+    let words = Box::new(LastWords {
+        stderr: started.own.tail(usize::MAX),
+        noise: started.noise.tail(usize::MAX),
+    });
     let (grace, gate) = (context.grace(), context.gate.clone());
     context.tasks.spawn(async move {
         live.connection.close();
@@ -45,24 +46,14 @@ pub async fn discover(
         drop(dir);
         drop(started.keeps);
     });
-    let stderr = started_lines;
     match listed {
         None => Err(context.stopped()),
-        Some(Ok(Ok(discovered))) => Ok((
-            discovered,
-            Took {
-                list: listed_from.elapsed(),
-                ..took
-            },
-        )),
-        Some(Ok(Err(reason))) => Err(StartError::List {
-            reason,
-            stderr: stderr.tail(TAIL),
-        }),
-        Some(Err(_)) => Err(StartError::TimedOut {
-            limit,
-            stderr: stderr.tail(TAIL),
-        }),
+        Some(Ok(Ok(discovered))) => {
+            audience.step(Step::Listed);
+            Ok(discovered)
+        }
+        Some(Ok(Err(reason))) => Err(StartError::List { reason, words }),
+        Some(Err(_)) => Err(StartError::TimedOut { limit, words }),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a server did not start, or did not answer. The texts go to agents and to people.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,8 +8,25 @@ use wharfinger_wire::era::InitializeError;
 use wharfinger_wire::message::ErrorObject;
 
 use super::Halted;
+use super::connect::TAIL;
 use crate::launch::SpawnError;
 use crate::model::{Exit, ServerName, Status};
+
+/// The end of what a process that did not come up wrote. As text, it is the last of its standard error.
+#[derive(Clone, Debug, Default)]
+pub struct LastWords {
+    /// To standard error, more than is shown.
+    pub stderr: Vec<String>,
+    /// To standard output, where it was no message.
+    pub noise: Vec<String>,
+}
+
+impl fmt::Display for LastWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.stderr.len().saturating_sub(TAIL);
+        f.write_str(&tail(&self.stderr[shown..]))
+    }
+}
 
 /// Why a server did not start or list its tools. Cheap to clone: everybody who waited gets it.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -18,36 +35,36 @@ pub enum StartError {
     #[error("{0}")]
     Spawn(Arc<SpawnError>),
     /// It ended before it was ready.
-    #[error("it exited ({exit}) before it was ready{}", tail(.stderr))]
+    #[error("it exited ({exit}) before it was ready{}", .words)]
     Exited {
         /// How.
         exit: Exit,
-        /// The end of its standard error.
-        stderr: Vec<String>,
+        /// What it wrote.
+        words: Box<LastWords>,
     },
     /// It was not ready in time.
-    #[error("it was not ready within {} s{}", .limit.as_secs_f64(), tail(.stderr))]
+    #[error("it was not ready within {} s{}", .limit.as_secs_f64(), .words)]
     TimedOut {
         /// The limit.
         limit: Duration,
-        /// The end of its standard error.
-        stderr: Vec<String>,
+        /// What it wrote.
+        words: Box<LastWords>,
     },
     /// It answered, but not as the protocol has it.
-    #[error("it could not be initialized: {error}{}", tail(.stderr))]
+    #[error("it could not be initialized: {error}{}", .words)]
     Protocol {
         /// What it said.
         error: InitializeError,
-        /// The end of its standard error.
-        stderr: Vec<String>,
+        /// What it wrote.
+        words: Box<LastWords>,
     },
     /// Its list of tools could not be read.
-    #[error("its tools could not be listed: {reason}{}", tail(.stderr))]
+    #[error("its tools could not be listed: {reason}{}", .words)]
     List {
         /// What it said.
         reason: String,
-        /// The end of its standard error.
-        stderr: Vec<String>,
+        /// What it wrote.
+        words: Box<LastWords>,
     },
     /// What it runs could not be made ready.
     #[error("{0}")]
@@ -85,36 +102,6 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// The end of its standard error, as it came.
-    pub fn stderr(&self) -> &[String] {
-        match self {
-            Self::Exited { stderr, .. }
-            | Self::TimedOut { stderr, .. }
-            | Self::Protocol { stderr, .. }
-            | Self::List { stderr, .. } => stderr,
-            Self::Spawn(_)
-            | Self::Prepare(_)
-            | Self::Again { .. }
-            | Self::GaveUp { .. }
-            | Self::Halted(_)
-            | Self::Stopped => &[],
-        }
-    }
-
-    /// Which step it failed at.
-    pub fn step(&self) -> &'static str {
-        match self {
-            Self::Prepare(_) => "install",
-            Self::Spawn(_)
-            | Self::Again { .. }
-            | Self::GaveUp { .. }
-            | Self::Halted(_)
-            | Self::Stopped => "start",
-            Self::Exited { .. } | Self::TimedOut { .. } | Self::Protocol { .. } => "initialize",
-            Self::List { .. } => "list",
-        }
-    }
-
     /// What came of the last attempt, without what comes next.
     pub(super) fn reason(&self) -> String {
         match self {

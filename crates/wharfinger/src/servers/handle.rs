@@ -14,7 +14,7 @@ use wharfinger_wire::era::ServerDescription;
 use super::calling::{Ended, Outgoing, Patience};
 use super::connect::Live;
 use super::discovery::{List, Lists, Pages};
-use super::error::{CallError, StartError};
+use super::error::{CallError, LastWords, StartError};
 use super::health::LastPing;
 use super::ladder::Ladder;
 use super::server::{Phase, Server};
@@ -102,6 +102,23 @@ impl ServerHandle {
     /// Its state at this moment.
     pub fn status(&self) -> Status {
         self.state.borrow().status()
+    }
+
+    /// Why it does not run, where it should have.
+    pub fn failure(&self) -> Option<StartError> {
+        let ended = |exit, stderr: &Vec<String>| {
+            let words = Box::new(LastWords {
+                stderr: stderr.clone(),
+                noise: vec![],
+            });
+            Some(StartError::Exited { exit, words })
+        };
+        match &*self.state.borrow() {
+            State::Idle | State::Starting | State::Running(_) => None,
+            State::Pausing(error) | State::Failed(error) => Some(error.clone()),
+            State::Exited { exit, stderr, .. } => ended(*exit, stderr),
+            State::Lost(lost) => ended(lost.exit, &lost.stderr),
+        }
     }
 
     /// Whether it ended unasked and no call has been told yet.

@@ -22,7 +22,6 @@ mod turn;
 mod up;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,7 @@ pub use asked::Asked;
 pub use calling::{Outgoing, Patience};
 pub(crate) use discovery::Lists;
 pub use discovery::{List, discover};
-pub use error::{CallError, StartError};
+pub use error::{CallError, LastWords, StartError};
 pub use gate::{Gate, Halted, Pass};
 pub use handle::{Hold, ServerHandle, start_all};
 pub use health::Ping;
@@ -101,6 +100,9 @@ pub trait Audience: Send + Sync + 'static {
     /// Something happened.
     fn note(&self, note: Note);
 
+    /// Its start has come this far.
+    fn step(&self, _: Step) {}
+
     /// It asks its client something; dropped, the question is answered with an error.
     fn asked(&self, asked: Asked);
 
@@ -108,6 +110,19 @@ pub trait Audience: Send + Sync + 'static {
     fn keeps(&self) -> bool {
         false
     }
+}
+
+/// How far the start of a server has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// What runs is made ready.
+    Prepared,
+    /// There is a process; a second one where the first did not stand a question.
+    Started,
+    /// It has said what it is.
+    Initialized,
+    /// It has listed what it offers.
+    Listed,
 }
 
 /// What a server says or does of its own accord.
@@ -145,28 +160,6 @@ pub enum Note {
         /// It is an error.
         failed: bool,
     },
-}
-
-/// How long the steps of finding out took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Took {
-    /// Making ready what runs.
-    pub prepare: Duration,
-    /// Starting the process.
-    pub start: Duration,
-    /// Until it was initialized, or had said what it is.
-    pub initialize: Duration,
-    /// Listing what it offers.
-    pub list: Duration,
-}
-
-impl Took {
-    fn started(start: Duration) -> Self {
-        Self {
-            start,
-            ..Self::default()
-        }
-    }
 }
 
 /// What a server is and offers.

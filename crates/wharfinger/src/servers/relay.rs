@@ -10,7 +10,7 @@ use wharfinger_wire::json::{Object, raw};
 use wharfinger_wire::message::{ErrorObject, Id, METHOD_NOT_FOUND};
 
 use super::asked::Questions;
-use super::stderr::whole_words;
+use super::stderr::{Lines, whole_words};
 use super::{Audience, Note};
 use crate::model::Declared;
 
@@ -23,6 +23,15 @@ pub(super) struct Relay {
     pub(super) questions: Questions,
     /// Its list of tools is not what it was.
     pub(super) changed: Arc<Notify>,
+    /// What it writes that is no message, beside the audience.
+    pub(super) noise: Lines,
+}
+
+impl Relay {
+    fn hear_noise(&self, text: String) {
+        self.noise.push(text.clone());
+        self.audience.note(Note::Noise(text));
+    }
 }
 
 impl Peer for Relay {
@@ -74,11 +83,11 @@ impl Peer for Relay {
         }
         .to_owned();
         match &skipped.reason {
-            SkipReason::Malformed(_) => self.audience.note(Note::Noise(head)),
-            SkipReason::Oversized => self.audience.note(Note::Noise(format!(
+            SkipReason::Malformed(_) => self.hear_noise(head),
+            SkipReason::Oversized => self.hear_noise(format!(
                 "a line of {} bytes was skipped, as it is longer than allowed: {head}",
                 skipped.bytes
-            ))),
+            )),
             // Late and repeated answers are a server's habit, not worth a line each.
             SkipReason::UnknownReply | SkipReason::RepeatedReply => {}
         }

@@ -14,6 +14,7 @@ mod clients;
 mod discovery;
 mod emergency;
 mod environment;
+mod errors_page;
 mod examples;
 mod gate;
 mod guarded;

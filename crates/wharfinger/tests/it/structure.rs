@@ -11,6 +11,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("catalog", &[]),
     ("policy", &[]),
+    ("doctor", &[]),
     ("manage", &[]),
     ("registry", &[]),
     ("vault", &[]),

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use wharfinger::config::load;
 use wharfinger::manage::Probe;
-use wharfinger::{Connect, Trial};
+use wharfinger::{Connect, Connected};
 use wharfinger_testkit::Home;
 
 use crate::yard::{Yard, fake, host, inputs, names, say, starts};
 
-async fn tried(yard: &Yard, name: &str) -> Trial {
+async fn tried(yard: &Yard, name: &str) -> Connected {
     yard.wharf.test(name).await.unwrap()
 }
 
@@ -22,7 +22,7 @@ async fn change(yard: &Yard, servers: &Value, connect: Connect) {
     yard.wharf.change_to(loaded, connect).await;
 }
 
-fn steps(trial: &Trial) -> Vec<&str> {
+fn steps(trial: &Connected) -> Vec<&str> {
     trial.steps.iter().map(|step| step.step).collect()
 }
 
@@ -46,7 +46,7 @@ async fn a17_a_connection_tells_what_was_found_and_how_long_each_step_took() {
     assert!(trial.steps[1].millis >= 200, "{:?}", trial.steps);
     // Whoever lists next starts nothing.
     assert_eq!(names(&yard.session("a")).await.len(), 2);
-    assert_eq!(yard.wharf.last_trial("s"), Some(trial));
+    assert_eq!(yard.wharf.last_connection("s"), Some(trial));
     yard.close().await;
 }
 
@@ -65,7 +65,8 @@ async fn a17_a_failure_tells_its_step_and_the_servers_own_words() {
             !trial.success && trial.tools.is_empty(),
             "{name}: {trial:?}"
         );
-        assert_eq!(steps(&trial), [step], "{name}");
+        assert_eq!(steps(&trial).last(), Some(&step), "{name}");
+        assert!(!trial.steps.last().unwrap().ok);
         assert!(
             trial.error.as_ref().unwrap().contains(error),
             "{name}: {trial:?}"
@@ -81,7 +82,7 @@ async fn a17_a_failure_tells_its_step_and_the_servers_own_words() {
     )
     .await;
     check("lost", "start", "`/nowhere/server` was not found", &[]).await;
-    check("mute", "initialize", "within 1 s", &["asked"]).await;
+    check("mute", "list", "within 1 s", &["asked"]).await;
     check(
         "key",
         "initialize",
