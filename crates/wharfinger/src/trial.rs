@@ -69,7 +69,10 @@ fn identity(entry: &ServerEntry) -> String {
 /// Lines of what a server wrote that are told.
 const TAIL: usize = 20;
 
-/// Making ready what runs is worth telling where it took time, which is where something was installed.
+/// Making ready what runs takes longer than this where something is installed.
+const INSTALLING: u64 = 250;
+
+/// Making ready what runs is worth telling where something was installed for it.
 fn told(steps: Vec<TrialStep>) -> Vec<TrialStep> {
     let steps = steps.into_iter().map(|step| TrialStep {
         step: match step.step {
@@ -78,7 +81,7 @@ fn told(steps: Vec<TrialStep>) -> Vec<TrialStep> {
         },
         ..step
     });
-    let worth = |step: &TrialStep| step.step != "install" || step.millis > 0 || !step.ok;
+    let worth = |step: &TrialStep| step.step != "install" || step.millis > INSTALLING || !step.ok;
     steps.filter(worth).collect()
 }
 

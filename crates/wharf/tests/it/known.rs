@@ -298,6 +298,8 @@ fn a17_a19_what_can_not_be_connected_to_is_kept_and_not_verified() {
     ! warning: dead: it exited (code 3) before it was ready
     !   Its standard error ends with:
     !     fatal: missing BAD_API_KEY
+    ! cause: the server does not start without BAD_API_KEY (WF-301)
+    ! hint: give it BAD_API_KEY; it is asked for, and kept in the vault: `wharf add --replace dead --env BAD_API_KEY -- npx -y dead-mcp 'die-before-init=3'`
     ! hint: `wharf logs dead` shows what it wrote; `wharf add --replace dead …` corrects the entry, `wharf test dead` tries it again, `wharf remove dead` removes it
     [exit 1]
     ");

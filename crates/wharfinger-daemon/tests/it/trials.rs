@@ -157,7 +157,7 @@ async fn a199_management_calls_say_what_is_wrong() {
         servers,
         json!({"servers": {"b": {"args": []}}}),
         422,
-        "mcpServers.b",
+        "b",
         "`command` is required",
     )
     .await;
