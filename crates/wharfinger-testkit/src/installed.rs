@@ -53,3 +53,13 @@ pub fn node() -> Option<PathBuf> {
 pub fn python(group: &str) -> Option<PathBuf> {
     present(cache().join("venv").join(group).join("bin/python"))
 }
+
+/// A program of the machine itself.
+#[track_caller]
+pub fn program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|candidate| candidate.is_file());
+    present(found.unwrap_or_else(|| PathBuf::from(name)))
+}

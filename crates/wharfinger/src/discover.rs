@@ -23,6 +23,7 @@ use crate::launch;
 use crate::model::{
     AgentName, Declared, Profile, Roots, ServerEntry, ServerName, Status, Transport, hex,
 };
+use crate::packages::Packaged;
 use crate::policy;
 use crate::servers::{self, Asked, Discovered, Note, Plans, Spec};
 use crate::trial::Connected;
@@ -540,9 +541,19 @@ pub(crate) fn spec(
     if !plan.refused.is_empty() {
         tracing::warn!(server = %entry.name, "variables that no server may have are left out: {}", plan.refused.join(", "));
     }
+    // Which package is there is looked at with each start.
+    let plan = match entry.runs_package() {
+        None => plan.into(),
+        Some(_) => Plans::Made(Arc::new(Packaged {
+            wharf: Arc::downgrade(&wharf.0),
+            entry: entry.clone(),
+            workspace: made.workspace.to_owned(),
+            scratch: made.scratch.map(std::path::Path::to_owned),
+        })),
+    };
     Some(Spec {
         name: entry.name.clone(),
-        plan: plan.into(),
+        plan,
         policy: policy::effective(entry, made.profile),
         roots: roots(entry, declared, made.workspace),
         declared: declared.clone(),

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::clients::{Client, Found, Reading, secret_of};
 use crate::config::{Config, PastedError, pasted};
+use crate::model::expand;
 use crate::model::{Secret, ServerEntry, ServerName, Transport};
 use crate::vault::{SecretNames, in_arguments, is_secret_name, looks_secret};
 
@@ -185,6 +186,7 @@ fn item(
         }
     }
     move_secrets(&mut item, names);
+    note_variables(&mut item);
     let read = match check(&name, &item.entry) {
         Ok(read) => read,
         Err(why) => {
@@ -305,6 +307,22 @@ fn move_secrets(item: &mut Item, names: &SecretNames) {
             "a secret in its address stays readable in `settings.json`; a header would be sealed"
                 .into(),
         );
+    }
+}
+
+/// Every variable of the daemon that the entry reads, also where its client would have read none.
+fn note_variables(item: &mut Item) {
+    let Item {
+        entry, variables, ..
+    } = item;
+    let held = ["env", "headers"]
+        .iter()
+        .filter_map(|key| entry.get(*key)?.as_object());
+    let values = held.flat_map(Map::values).filter_map(Value::as_str);
+    for name in values.flat_map(expand::variables) {
+        if !variables.contains(&name) {
+            variables.push(name);
+        }
     }
 }
 
@@ -540,6 +558,15 @@ mod tests {
                 assert!(!told.contains(secret), "{told}");
             }
         }
+    }
+
+    #[test]
+    fn variables_that_a_client_would_not_have_read_are_told_of() {
+        let text = r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${env:AWS_SECRET_ACCESS_KEY}"}}}}"#;
+        let offers = [offer("claude-desktop", text)];
+        let items = check(&offers, "{}", Wish::default(), &[("a", "take over")]);
+        assert_eq!(items[0].variables, ["AWS_SECRET_ACCESS_KEY"]);
+        assert_eq!(items[0].remarks.len(), 1);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::agent::Agent;
 use crate::config::Config;
 use crate::manage;
 use crate::model::{
-    Place, Problem, ServerEntry, ServerName, Severity, Source, Transport, is_blocked,
+    Package, PackageKind, Place, Problem, ServerEntry, ServerName, Severity, Source, Transport,
+    is_blocked,
 };
 use crate::rights::{Attached, Rights};
 use crate::wharf::Wharf;
@@ -73,6 +74,7 @@ fn own(
         );
     }
     let transport = transport(&attached.row)?;
+    let package = package(&attached.row).map(|(package, _)| package);
     if matches!(transport, Transport::Stdio { .. }) {
         let source = manage::identity(&attached.row);
         let app = crate::own::compute(wharf);
@@ -81,6 +83,7 @@ fn own(
     }
     let mut entry = ServerEntry::plain(attached.name.clone(), Source::Agent, transport);
     entry.installed_by = Some(agent.name.clone());
+    entry.package = package;
     let timeout = attached.row.get("tool_call_timeout_ms");
     if let Some(millis) = timeout.and_then(Value::as_u64).filter(|millis| *millis > 0) {
         entry.call_timeout = std::time::Duration::from_millis(millis);
@@ -106,7 +109,11 @@ fn transport(row: &Value) -> Result<Transport, String> {
             url: url.ok_or("it has no url")?.to_owned(),
         });
     }
-    let (command, args) = launch(row).ok_or("its file does not say what to run")?;
+    let launch = match package(row) {
+        Some((package, args)) => Some(package.fetched(&args)),
+        None => command(row),
+    };
+    let (command, args) = launch.ok_or("its file does not say what to run")?;
     Ok(Transport::Stdio {
         command,
         args,
@@ -114,33 +121,47 @@ fn transport(row: &Value) -> Result<Transport, String> {
     })
 }
 
-/// What starts a server (A58, A60): a package by the program that fetches it, anything else as it is written.
-fn launch(row: &Value) -> Option<(String, Vec<String>)> {
+/// The package that an entry names, and what it is given (A58, A60). Its version stands in its command line, if
+/// anywhere; whoever names one package and fetches another names none.
+fn package(row: &Value) -> Option<(Package, Vec<String>)> {
     let text = |key: &str| row.get(key).and_then(Value::as_str);
+    let (kind, name) = match (text("npm_package"), text("pypi_package")) {
+        (Some(name), _) => (PackageKind::Npm, name),
+        (None, Some(name)) => (PackageKind::Pypi, name),
+        (None, None) => return None,
+    };
+    let named = Package::parse(kind, name).ok()?;
+    match text("command").filter(|command| !command.trim().is_empty()) {
+        None => Some((named, args(row))),
+        Some(command) => {
+            let (fetched, args) = Package::fetched_by(command, &args(row))?;
+            (fetched.kind == named.kind && fetched.name == named.name).then_some((fetched, args))
+        }
+    }
+}
+
+fn command(row: &Value) -> Option<(String, Vec<String>)> {
+    let command = row.get("command").and_then(Value::as_str);
+    let command = command.filter(|command| !command.trim().is_empty())?;
+    Some((command.to_owned(), args(row)))
+}
+
+fn args(row: &Value) -> Vec<String> {
     let args = row.get("args").and_then(Value::as_array);
     let args = args.into_iter().flatten().filter_map(Value::as_str);
-    let args: Vec<String> = args
-        .filter(|arg| !arg.is_empty())
+    args.filter(|arg| !arg.is_empty())
         .map(str::to_owned)
-        .collect();
-    let package = |program: &str, flags: &[&str], package: &str| {
-        let mut all: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        all.push(package.to_owned());
-        all.extend(args.clone());
-        Some((program.to_owned(), all))
-    };
-    if let Some(name) = text("npm_package") {
-        return package("npx", &["-y"], name);
-    }
-    if let Some(name) = text("pypi_package") {
-        return package("uvx", &[], name);
-    }
-    let command = text("command").filter(|command| !command.trim().is_empty())?;
-    Some((command.to_owned(), args))
+        .collect()
 }
 
 /// What a server of the owner is known as, where agents ask for it.
 pub(crate) fn source(entry: &ServerEntry) -> String {
+    if let Some(package) = &entry.package {
+        return match package.kind {
+            PackageKind::Npm => format!("npm:{}", package.name),
+            PackageKind::Pypi => format!("uvx:{}", package.name),
+        };
+    }
     match &entry.transport {
         Transport::Http { url } => format!("http:{url}"),
         Transport::Stdio { command, args, .. } => {

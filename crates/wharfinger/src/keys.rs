@@ -59,8 +59,9 @@ impl Keyed {
         let values = values.map_err(|error| error.to_string())?;
         // Known before anything can carry it.
         wharf.learn(values.iter().map(|(_, value)| Secret::new(value.clone())));
+        let entry = wharf.runnable(&self.entry).await?;
         let request = Request {
-            entry: &self.entry,
+            entry: &entry,
             inherit: &wharf.0.inherit,
             workspace: &self.workspace,
             scratch: self.scratch.as_deref(),

@@ -10,6 +10,7 @@ use crate::doctor::Finding;
 use crate::model::{
     AgentName, Declared, ServerEntry, Severity, Source, Status, Transport, nearest,
 };
+use crate::packages::PackageReport;
 use crate::servers::{Ping, ServerHandle};
 use crate::session::Session;
 use crate::wharf::Wharf;
@@ -37,6 +38,9 @@ pub struct Report {
     pub transport: &'static str,
     /// When it was last connected to as it is now, in milliseconds since 1970; `null`: never (A19).
     pub verified: Option<u64>,
+    /// Its package of npm or Python, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<PackageReport>,
     /// Why its entry can't be used; the last good one is in force, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -316,8 +320,16 @@ impl Wharf {
         if self.is_outdated(entry, agent) {
             words.push_str(" with an older configuration; a restart applies the new one");
         }
+        let package = self.package_report(entry);
+        if let Some(doing) = package
+            .as_ref()
+            .and_then(|package| package.doing.as_deref())
+        {
+            words = format!("installing, {doing}");
+        }
         Report {
             name: entry.name.to_string(),
+            package,
             source: entry.source,
             enabled: entry.enabled,
             status_text: redactor.text(&words).into_owned(),
@@ -412,6 +424,7 @@ fn broken(name: &str, source: Source, error: String) -> Report {
         command: String::new(),
         transport: "stdio",
         verified: None,
+        package: None,
         error: Some(error),
     }
 }

@@ -28,10 +28,12 @@ use crate::doctor;
 use crate::halt;
 use crate::instances::Instances;
 use crate::journal::{Events, Journal, Redact, Store, StoreError};
+use crate::launch::packages::{Packages, Places};
 use crate::launch::{self, Inherit, Owner};
 use crate::log::{Logs, Pace};
 use crate::manage::fetch;
 use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
+use crate::packages::Shelf;
 use crate::refresh::{self, Update};
 use crate::registry::Document;
 use crate::servers::Context;
@@ -57,6 +59,8 @@ pub struct Options {
     pub scratch: PathBuf,
     /// The host's environment; servers get a part of it (V18).
     pub environment: BTreeMap<String, String>,
+    /// Where packages of npm and Python are kept.
+    pub packages: Places,
     /// Whom to ask about calls that need a person, beside whoever answers by [`Wharf::decide`].
     pub approver: Option<Approver>,
     /// What agents may fetch of the web, and how.
@@ -83,6 +87,7 @@ impl Options {
             identity: folder.to_owned(),
             workspaces: folder.join("workspaces"),
             scratch: folder.join("scratch"),
+            packages: Places::in_folder(folder),
             environment,
             approver: None,
             web: fetch::Options::default(),
@@ -127,6 +132,7 @@ pub(crate) struct Inner {
     pub(crate) gate: Gate,
     pub(crate) web: fetch::Client,
     pub(crate) keys: LazyKeys,
+    pub(crate) packages: Shelf,
     pub(crate) agents_folder: PathBuf,
     /// One agent after the other is made, imported or removed.
     pub(crate) changing_agents: tokio::sync::Mutex<()>,
@@ -196,6 +202,7 @@ impl Wharf {
             identity,
             workspaces,
             scratch,
+            packages,
             environment,
             approver,
             web,
@@ -210,10 +217,7 @@ impl Wharf {
             let redact: Redact = Arc::new(move |text| cleans.load().text(text));
             Ok((store, Journal::open(&database, rows, redact)?))
         };
-        let stale = scratch.clone();
-        tokio::task::spawn_blocking(move || launch::scratch::sweep(&stale))
-            .await
-            .ok();
+        let packages = clear(scratch.clone(), packages).await;
         let opened = tokio::task::spawn_blocking(open).await;
         let (store, journal) = opened
             .unwrap_or(Err(StoreError::Closed))
@@ -247,6 +251,7 @@ impl Wharf {
             gate: Gate::new(approver),
             web: fetch::Client::new(web),
             keys: LazyKeys::new(identity),
+            packages,
             agents_folder: agents,
             changing_agents: tokio::sync::Mutex::default(),
             events: Events::default(),
@@ -399,6 +404,16 @@ impl Wharf {
         let found: Vec<Secret> = found.collect();
         self.learn(found.into_iter());
     }
+}
+
+/// Removes what earlier programs were killed over, and opens what they have kept.
+async fn clear(scratch: PathBuf, packages: Places) -> Shelf {
+    let clear = move || {
+        launch::scratch::sweep(&scratch);
+        Shelf::new(Packages::open(packages))
+    };
+    let cleared = tokio::task::spawn_blocking(clear).await;
+    cleared.expect("it does not panic")
 }
 
 /// Secrets that an entry spells out: in its arguments, its address, or the URLs among its variables.

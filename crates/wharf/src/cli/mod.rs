@@ -3,6 +3,7 @@
 
 mod clients;
 pub(crate) mod doctor;
+mod packages;
 mod registry;
 
 use std::ffi::OsString;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use self::clients::{Clients, Connect, Disconnect, Import, Which};
+pub(crate) use self::packages::{Install, OfPackage, Outdated, Remove, Upgrade};
 pub(crate) use registry::{Known, Registry, Search, Test};
 
 const EXIT_CODES: &str = "\
@@ -75,8 +77,10 @@ pub(crate) enum Command {
     /// List the servers and what they are doing
     List(AsAgent),
     Show(Show),
-    /// Remove a server from `settings.json` and stop its processes
-    Remove(Named),
+    Install(Install),
+    Outdated(Outdated),
+    Upgrade(Upgrade),
+    Remove(Remove),
     /// Switch a server on
     Enable(Named),
     /// Switch a server off: it keeps its entry and its name, but is not started and offers no tools
@@ -187,13 +191,14 @@ pub(crate) struct Stop {
 /// the global one before `add` to have both.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "wharf add [OPTIONS] <NAME>\n       wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <NAME> <ENTRY>\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
+    override_usage = "wharf add [OPTIONS] <NAME>\n       wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <NAME> --npm|--pypi <PACKAGE> [-- <ARGS>...]\n       wharf add [OPTIONS] <NAME> <ENTRY>\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
     after_help = "\
 Examples:
   wharf add time
   wharf add filesystem --arg allowed-dir=~/notes
   wharf add github --secret-file GITHUB_PERSONAL_ACCESS_TOKEN=token.txt
   wharf add time -- uvx mcp-server-time
+  wharf add memory --npm @modelcontextprotocol/server-memory
   wharf add github --env GITHUB_TOKEN='${env:GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
   wharf add time '{\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}'
   wharf add '{\"mcpServers\": {\"time\": {\"command\": \"uvx\", \"args\": [\"mcp-server-time\"]}}}'
@@ -236,6 +241,8 @@ pub(crate) struct Add {
     pub(crate) disabled: bool,
     #[command(flatten)]
     pub(crate) known: Known,
+    #[command(flatten)]
+    pub(crate) package: OfPackage,
 }
 
 // No doc comment on what is shared by commands: it would become the help of each.

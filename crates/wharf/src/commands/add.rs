@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
 
-use super::{doctor, known, read};
+use super::{doctor, known, packages, read};
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
@@ -21,7 +21,13 @@ pub(super) struct Added {
 }
 
 pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
-    if add.entry.is_empty() && add.command.is_empty() && add.name != "-" && !is_block(&add.name) {
+    let is_package = add.package.npm.is_some() || add.package.pypi.is_some();
+    if !is_package
+        && add.entry.is_empty()
+        && add.command.is_empty()
+        && add.name != "-"
+        && !is_block(&add.name)
+    {
         return known::run(world, &add).await;
     }
     let servers = servers(&add)?;
@@ -117,6 +123,7 @@ pub(super) fn tell(
 
 /// Entries by name, with every member that was given.
 fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
+    let package = packages::entry(&add.package, &add.command)?;
     let block = match (
         add.name.as_str(),
         add.entry.as_slice(),
@@ -131,12 +138,14 @@ fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
             Some(format!("{{{}: {entry}}}", Value::from(name)))
         }
         (_, [], [_, ..]) => None,
+        (_, [], []) if package.is_some() => None,
         (name, words, command) => return Err(nothing_to_run(name, words, command)),
     };
     let mut servers = Map::new();
     match block {
         None => {
-            let entry = json!({"command": add.command[0], "args": add.command[1..]});
+            let entry = package
+                .unwrap_or_else(|| json!({"command": add.command[0], "args": add.command[1..]}));
             servers.insert(
                 add.known.called.clone().unwrap_or_else(|| add.name.clone()),
                 entry,

@@ -449,8 +449,7 @@ fn how_to_connect(
          token   {token}\n\
          command {command}\n\
          \n\
-         Claude Code:\n  claude mcp add wharf -- {command}\n\
-         Codex:\n  codex mcp add wharf -- {command}\n\
+         Clients that are known, as `wharf clients --all` lists them:\n  wharf connect claude-code --agent {agent}\n\
          \n\
          Clients that start a command:\n{own}\n\
          \n\

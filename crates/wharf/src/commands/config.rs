@@ -5,7 +5,9 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Value, json};
 use wharfinger::config::{self, FIELDS, File, Inputs, Playwright, SETTINGS, files, load};
-use wharfinger::model::{Scope, Secret, ServerEntry, Severity, Source, StderrLevel, Transport};
+use wharfinger::model::{
+    Package, PackageKind, Scope, Secret, ServerEntry, Severity, Source, StderrLevel, Transport,
+};
 use wharfinger::vault::{Redactor, SecretNames};
 
 use super::places;
@@ -225,9 +227,25 @@ fn server(inputs: &Inputs, entry: &ServerEntry) -> Vec<Shown> {
     FIELDS.iter().filter_map(show).collect()
 }
 
+fn of_package(package: &Package, field: &str) -> Option<Value> {
+    let name = || format!("{}{}", package.name, package.extras);
+    Some(match (field, package.kind) {
+        ("npmPackage", PackageKind::Npm) | ("pypiPackage", PackageKind::Pypi) => json!(name()),
+        ("version", _) => json!(package.version),
+        ("with", PackageKind::Pypi) => json!(package.with),
+        ("allowScripts", _) => json!(package.allow_scripts),
+        _ => return None,
+    })
+}
+
 /// `None` where the field says nothing about this kind of server.
 fn field_value(entry: &ServerEntry, field: &str) -> Option<Value> {
     Some(match (field, &entry.transport) {
+        ("npmPackage" | "pypiPackage" | "version" | "with" | "allowScripts", _) => {
+            of_package(entry.package.as_ref()?, field)?
+        }
+        ("command", _) if entry.package.is_some() => return None,
+        ("args", _) if entry.package.is_some() => json!(entry.runs_package()?.1),
         ("command", Transport::Stdio { command, .. }) => json!(command),
         ("args", Transport::Stdio { args, .. }) => json!(args),
         ("cwd", Transport::Stdio { cwd, .. }) => json!(cwd),

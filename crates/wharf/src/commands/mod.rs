@@ -17,6 +17,7 @@ mod known;
 mod list;
 mod logs;
 mod mcp;
+mod packages;
 mod places;
 mod registry;
 mod server;
@@ -66,7 +67,10 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Registry(command) => registry::registry(world, &command).await,
         Command::List(agent) => list::run(world, &agent.agent).await,
         Command::Show(show) => server::show(world, &show.name, &show.agent.agent).await,
-        Command::Remove(named) => server::remove(world, &named.name).await,
+        Command::Install(install) => packages::install(world, &install).await,
+        Command::Outdated(outdated) => packages::outdated(world, &outdated).await,
+        Command::Upgrade(upgrade) => packages::upgrade(world, &upgrade).await,
+        Command::Remove(remove) => packages::remove(world, &remove).await,
         Command::Enable(named) => server::change(world, &named.name, Verb::Enable, None).await,
         Command::Disable(named) => server::change(world, &named.name, Verb::Disable, None).await,
         Command::Restart(restart) => {

@@ -1,7 +1,7 @@
 //! `wharf show`, `remove`, `enable`, `disable`, `restart`, `stop NAME`: about one server.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::list::{State, status};
 use super::{doctor, part, read};
@@ -36,6 +36,17 @@ struct Details {
     finding: Option<Value>,
     #[serde(default)]
     tools: Option<usize>,
+    #[serde(default)]
+    package: Option<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    kind: String,
+    name: String,
+    version: Option<String>,
+    installed: bool,
+    managed: bool,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +98,10 @@ fn in_full(ui: &Ui, details: &Details) -> String {
         &details.pid.map(|pid| pid.to_string()).unwrap_or_default(),
     );
     line("error", details.error.as_deref().unwrap_or_default());
+    let package = details.package.as_ref();
+    // A command that fetches it says enough.
+    let package = package.filter(|package| package.managed || package.installed);
+    line("package", &package.map(of_package).unwrap_or_default());
     line("command", &details.command);
     line("env", &details.env_names.join(", "));
     line("cwd", details.cwd.as_deref().unwrap_or_default());
@@ -131,14 +146,21 @@ fn in_full(ui: &Ui, details: &Details) -> String {
     lines.join("\n")
 }
 
-pub(super) async fn remove(world: &World, name: &str) -> Result<(), Failure> {
-    let path = format!("/api/servers/{}", part(name));
-    let removing = async { world.paths.client().delete(&path).await };
-    world.ui.wait(&format!("stopping {name}"), removing).await?;
-    if world.ui.json {
-        return Ok(world.ui.answer_json(&json!({"removed": name}))?);
-    }
-    Ok(world.ui.answer(&format!("removed {name}"))?)
+fn of_package(package: &Package) -> String {
+    let Package {
+        kind,
+        name,
+        version,
+        installed,
+        ..
+    } = package;
+    let version = version.as_deref().unwrap_or("of any version");
+    let state = if *installed {
+        "installed"
+    } else {
+        "not installed"
+    };
+    format!("{name} {version}, {kind}, {state}")
 }
 
 /// What can be done to a server.

@@ -69,10 +69,8 @@ fn an_endpoint_tells_how_to_connect() {
     token   [TOKEN]
     command [WHARF] --home [HOME] stdio --agent default
 
-    Claude Code:
-      claude mcp add wharf -- [WHARF] --home [HOME] stdio --agent default
-    Codex:
-      codex mcp add wharf -- [WHARF] --home [HOME] stdio --agent default
+    Clients that are known, as `wharf clients --all` lists them:
+      wharf connect claude-code --agent default
 
     Clients that start a command:
     {

@@ -38,6 +38,9 @@ fn help_is_documentation() {
       registry     Show the list of known servers; needs no daemon
       list         List the servers and what they are doing
       show         Show one server in full: state, command, tools, last words
+      install      Install the package of a server, or of all of them
+      outdated     List installed packages that there is a newer version of
+      upgrade      Go to another version of a server's package, or back
       remove       Remove a server from `settings.json` and stop its processes
       enable       Switch a server on
       disable      Switch a server off: it keeps its entry and its name, but is not started and offers

@@ -11,6 +11,7 @@ mod events;
 mod files;
 mod halt;
 mod journal;
+mod packages;
 mod probe;
 mod problem;
 mod registry;
@@ -57,6 +58,12 @@ pub(crate) use problem::ApiError;
         probe::probe,
         servers::logs,
         servers::tools,
+        packages::install,
+        packages::leftover,
+        packages::outdated,
+        packages::upgrade,
+        packages::switch,
+        packages::back,
         agents::list,
         agents::show,
         agents::add,
@@ -148,6 +155,14 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route("/api/probe", post(probe::probe))
         .route(&format!("{one}/trial"), post(doctor::trial))
         .route(&format!("{one}/logs"), get(servers::logs))
+        .route(
+            &format!("{one}/install"),
+            get(packages::leftover).post(packages::install),
+        )
+        .route(&format!("{one}/upgrade"), post(packages::upgrade))
+        .route(&format!("{one}/upgrade/switch"), post(packages::switch))
+        .route(&format!("{one}/upgrade/back"), post(packages::back))
+        .route("/api/outdated", get(packages::outdated))
         .route("/api/agents", get(agents::list).post(agents::add))
         .route(
             "/api/agents/{agent}",

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use wharfinger::config::{self, PastedError};
 use wharfinger::doctor::Finding;
 use wharfinger::model::{AgentName, Declared, Problem, ServerName, SessionId, Severity, Source};
-use wharfinger::{Connect, Connected, Details, Report, SessionOptions};
+use wharfinger::{Connect, Connected, Details, Installing, Report, SessionOptions};
 use wharfinger_wire::json::{Object, string};
 
 use super::problem::{Body, Path, Query};
@@ -167,8 +167,18 @@ pub(crate) async fn add(
         .enumerate()
         .filter(|(_, server)| server.entry.enabled && new.connect)
     {
-        let (wharf, name) = (daemon.wharf.clone(), server.entry.name.clone());
-        asking.spawn(async move { (index, wharf.discover(name.as_str()).await) });
+        let (wharf, entry) = (daemon.wharf.clone(), server.entry.clone());
+        asking.spawn(async move {
+            let name = entry.name.as_str();
+            // Its own limit, not that of a start.
+            if entry.package.is_some()
+                && let Err(error) = wharf.install_server(name, Installing::default()).await
+            {
+                let hint = error.hint.as_deref().map(|hint| format!("\n{hint}"));
+                return (index, Err(error.message + &hint.unwrap_or_default()));
+            }
+            (index, wharf.discover(name).await)
+        });
     }
     let mut servers: Vec<Added> = names
         .iter()
@@ -256,7 +266,7 @@ fn may_write(daemon: &Daemon, name: &str, replace: bool) -> Result<(), ApiError>
 }
 
 /// The server, which must be one of `settings.json`.
-fn own(daemon: &Daemon, name: &str) -> Result<ServerName, ApiError> {
+pub(super) fn own(daemon: &Daemon, name: &str) -> Result<ServerName, ApiError> {
     let known = ServerName::new(name).ok().filter(|name| {
         let config = daemon.wharf.config();
         config.server(name.as_str()).is_some()
@@ -269,18 +279,35 @@ fn own(daemon: &Daemon, name: &str) -> Result<ServerName, ApiError> {
     Ok(known)
 }
 
+/// What becomes of a server's package.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct WithPackage {
+    /// Whether its install goes too, unless somebody else uses it.
+    #[serde(default)]
+    uninstall: bool,
+}
+
 /// Takes a server out of `settings.json` and stops it.
-#[utoipa::path(delete, path = "/api/servers/{name}", params(("name" = String, Path)),
+#[utoipa::path(delete, path = "/api/servers/{name}", params(("name" = String, Path), WithPackage),
     responses((status = 204, description = "it is gone"), (status = 404, body = ApiError), (status = 409, body = ApiError)))]
 pub(crate) async fn remove(
     State(daemon): State<Arc<Daemon>>,
     Path(name): Path<String>,
+    Query(with): Query<WithPackage>,
 ) -> Result<StatusCode, ApiError> {
     let name = own(&daemon, &name)?;
+    let unused = with
+        .uninstall
+        .then(|| daemon.wharf.unused_after(name.as_str()))
+        .flatten();
     let changing = daemon.clone();
     uninterrupted(&daemon, async move {
         let edit = |text: &str| config::remove(text, &name);
         changing.settings.edit(&changing.wharf, edit).await?;
+        if let Some((package, _)) = unused {
+            changing.wharf.remove_package(&package).await?;
+        }
         Ok(StatusCode::NO_CONTENT)
     })
     .await

@@ -1,5 +1,7 @@
 //! JSON with comments and trailing commas.
 
+use std::collections::HashSet;
+
 use jsonc_parser::ast::{self, Object, ObjectProp};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
@@ -329,11 +331,11 @@ fn removals(text: &str, object: &Object<'_>, member: &ObjectProp<'_>) -> Vec<Vec
 pub(super) fn twice(text: &str, key: &str) -> Result<Vec<String>, Refused> {
     let mut found = vec![];
     let mut look = |object: &Object<'_>, wanted: Option<&str>| {
-        let names: Vec<&str> = object.properties.iter().map(|p| p.name.as_str()).collect();
-        for (index, name) in names.iter().enumerate() {
-            let is_wanted = wanted.is_none_or(|wanted| wanted == *name);
-            if is_wanted && names[..index].contains(name) {
-                found.push((*name).to_owned());
+        let (mut seen, mut told) = (HashSet::new(), HashSet::new());
+        for name in object.properties.iter().map(|p| p.name.as_str()) {
+            let is_wanted = wanted.is_none_or(|wanted| wanted == name);
+            if is_wanted && !seen.insert(name) && told.insert(name) {
+                found.push(name.to_owned());
             }
         }
     };

@@ -63,6 +63,9 @@ const RULES: &[&str] = &[
     "trust",
 ];
 
+/// Nobody has more servers than this.
+const MOST: usize = 1000;
+
 /// Reads a client's file; `home` stands where a value names the home folder.
 pub fn read(client: &Client, text: &str, home: &str) -> Result<Reading, Refused> {
     let root = parse(client.format, text)?;
@@ -98,6 +101,9 @@ pub fn read(client: &Client, text: &str, home: &str) -> Result<Reading, Refused>
         {
             take(its.get(client.key), Some(project))?;
         }
+    }
+    if reading.servers.len() > MOST {
+        return Err(Refused::Unsafe("it has more than a thousand servers"));
     }
     if client.format == Format::Json {
         let twice = json_text::twice(unmarked(text).0, client.key)?;

@@ -72,7 +72,7 @@ pub(super) fn translate(value: &str, syntax: Syntax, home: &str) -> Translated {
             Meaning::Unknown => {
                 out.text.push_str(whole);
                 out.remarks
-                    .push(format!("`{whole}` means nothing here and stays as it is"));
+                    .push(format!("`{whole}` is not translated and stays as it is"));
             }
         }
         rest = &rest[at + length..];

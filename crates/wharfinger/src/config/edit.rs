@@ -66,6 +66,22 @@ pub fn set_enabled(text: &str, name: &ServerName, enabled: bool) -> Result<Strin
     })
 }
 
+/// The text with a server's package in another version.
+pub fn set_version(text: &str, name: &ServerName, version: &str) -> Result<String, EditError> {
+    edit(text, |servers| {
+        let known = servers
+            .get(name.as_str())
+            .and_then(|property| property.object_value());
+        let entry = known.ok_or_else(|| EditError::Unknown(name.clone()))?;
+        let version = CstInputValue::String(version.to_owned());
+        match entry.get("version") {
+            Some(member) => member.set_value(version),
+            None => drop(entry.append("version", version)),
+        }
+        Ok(())
+    })
+}
+
 fn edit(
     text: &str,
     change: impl FnOnce(&CstObject) -> Result<(), EditError>,

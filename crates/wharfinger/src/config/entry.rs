@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::playwright::runs_playwright;
 use super::reader::{Manners, Members, error, warning};
-use super::tree::Node;
+use super::tree::{Node, Value};
 use crate::model::expand;
 use crate::model::{
-    Place, Problem, Roots, Scope, ServerEntry, ServerName, Source, StderrLevel, Transport,
-    is_blocked,
+    Package, PackageKind, Place, Problem, Roots, Scope, ServerEntry, ServerName, Source,
+    StderrLevel, Transport, is_blocked,
 };
 
 /// A field of an entry, for help, the reference page and complaints.
@@ -42,8 +42,38 @@ pub const FIELDS: &[Field] = &[
     field(
         "command",
         "string",
-        "required",
+        "required, unless it is a package or remote",
         "Program to run, found on `PATH`; `${workspace}` is replaced",
+    ),
+    field(
+        "npmPackage",
+        "string",
+        "none",
+        "Package of npm to install and run, in place of a command; see servers.md",
+    ),
+    field(
+        "pypiPackage",
+        "string",
+        "none",
+        "Package of Python's index to install and run, in place of a command",
+    ),
+    field(
+        "version",
+        "string",
+        "the newest when it is installed",
+        "Version of the package",
+    ),
+    field(
+        "with",
+        "list of strings",
+        "[]",
+        "Requirements beside a package of Python, `mcp<2` say",
+    ),
+    field(
+        "allowScripts",
+        "boolean",
+        "false",
+        "When true, scripts of the package and of what it needs may run while it is installed",
     ),
     field(
         "args",
@@ -180,7 +210,9 @@ pub(super) fn read(
     if let Err(why) = &name {
         members.complain("", None, format!("the server's name {key:?} {why}"));
     }
-    let transport = transport(&mut members);
+    let named = package(&mut members);
+    let transport = transport(&mut members, named.as_ref());
+    let package = named.flatten();
     let env = members.variables("env");
     for (name, _, place) in env.iter().filter(|(name, ..)| is_blocked(name)) {
         let message = "no server may have this variable, so it is left out".to_owned();
@@ -219,6 +251,7 @@ pub(super) fn read(
     };
     let entry = ServerEntry {
         installed_by: None,
+        package,
         agent_visible: members.bool("agentVisible").unwrap_or(false),
         roots,
         name: name.unwrap_or_else(|_| ServerName::new("unnamed").expect("a valid name")),
@@ -264,7 +297,59 @@ pub(super) fn read(
     (usable.then_some(entry), problems)
 }
 
-fn transport(members: &mut Members<'_>) -> Option<Transport> {
+/// What can only be said of a package.
+const OF_PACKAGE: [&str; 3] = ["version", "with", "allowScripts"];
+
+/// The package that an entry names: `None` where it names none, `Some(None)` where it can't be that one.
+#[expect(
+    clippy::option_option,
+    reason = "one that names a wrong package has named one"
+)]
+fn package(members: &mut Members<'_>) -> Option<Option<Package>> {
+    let npm = members.text("npmPackage");
+    let pypi = members.text("pypiPackage");
+    let (key, kind, named) = match (npm, pypi) {
+        (Some((_, place)), Some(_)) => {
+            let message = "an entry is one package, of npm or of Python".to_owned();
+            members.complain("pypiPackage", Some(&place), message);
+            return Some(None);
+        }
+        (Some(named), None) => ("npmPackage", PackageKind::Npm, named),
+        (None, Some(named)) => ("pypiPackage", PackageKind::Pypi, named),
+        (None, None) => {
+            for key in OF_PACKAGE {
+                let said = members.take(key);
+                if let Some(node) = said.filter(|node| node.value != Value::Null) {
+                    members.warn(key, &node.place, "counts for packages alone".into());
+                }
+            }
+            return None;
+        }
+    };
+    let mut package = match Package::parse(kind, &named.0) {
+        Ok(package) => package,
+        Err(why) => {
+            members.complain(key, Some(&named.1), why);
+            return Some(None);
+        }
+    };
+    if let Some((version, place)) = members.text("version") {
+        match package.clone().at(&version) {
+            Ok(pinned) => package = pinned,
+            Err(why) => members.complain("version", Some(&place), why),
+        }
+    }
+    if let Some(with) = members.texts("with") {
+        match package.clone().with(with) {
+            Ok(more) => package = more,
+            Err(why) => members.complain("with", None, why),
+        }
+    }
+    package.allow_scripts = members.bool("allowScripts").unwrap_or(false);
+    Some(Some(package))
+}
+
+fn transport(members: &mut Members<'_>, package: Option<&Option<Package>>) -> Option<Transport> {
     let kind = members.text("type");
     let url = members.text("url");
     let command = members.text("command");
@@ -273,6 +358,15 @@ fn transport(members: &mut Members<'_>) -> Option<Transport> {
         .text("cwd")
         .map(|(text, _)| text)
         .filter(|text| !text.is_empty());
+    if let Some(package) = package {
+        if let Some((_, place)) = command.as_ref().or(url.as_ref()) {
+            let message = "an entry with a package has no `command` and no `url`".to_owned();
+            members.complain("", Some(place), message);
+        }
+        let package = package.as_ref()?;
+        let (command, args) = package.fetched(&args);
+        return Some(Transport::Stdio { command, args, cwd });
+    }
     match (command, url) {
         (Some((command, place)), _) if command.trim().is_empty() => {
             members.complain("command", Some(&place), "must not be empty".into());

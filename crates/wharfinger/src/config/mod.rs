@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 pub use daemon::{Daemon, SETTINGS, Setting};
 pub use difference::{Difference, difference};
-pub use edit::{EditError, remove, set, set_enabled};
+pub use edit::{EditError, remove, set, set_enabled, set_version};
 pub use entry::{FIELDS, Field};
 pub use pasted::{Pasted, PastedError, pasted};
 pub(crate) use playwright::delivery;

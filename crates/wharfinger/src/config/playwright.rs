@@ -128,6 +128,7 @@ impl Playwright {
     pub(super) fn entry(&self) -> Option<ServerEntry> {
         self.enabled.then(|| ServerEntry {
             installed_by: None,
+            package: None,
             agent_visible: false,
             name: ServerName::new("playwright").expect("a valid name"),
             source: Source::Preset,

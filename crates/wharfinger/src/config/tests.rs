@@ -126,6 +126,7 @@ fn v4_the_environment_binds_every_field_of_a_server() {
     let git = &loaded.config.servers[0];
     let expect = ServerEntry {
         installed_by: None,
+        package: None,
         agent_visible: false,
         name: ServerName::new("git").unwrap(),
         source: Source::Host,

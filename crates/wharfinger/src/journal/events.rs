@@ -48,6 +48,18 @@ pub enum EventKind {
         /// The new state.
         status: Status,
     },
+    /// A package is being installed, or was, or could not be.
+    Package {
+        /// As its own tools write it.
+        package: String,
+        /// Servers of the owner that run it.
+        servers: Vec<ServerName>,
+        /// What is being done, `installed`, or `failed`.
+        step: String,
+        /// Why it could not be installed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// A server's tools are known, or changed.
     ToolsChanged {
         /// Of which server.

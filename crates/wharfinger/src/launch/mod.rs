@@ -5,6 +5,7 @@
 
 mod environment;
 pub mod guard;
+pub mod packages;
 mod probe;
 mod process;
 mod profile;

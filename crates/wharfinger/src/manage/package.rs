@@ -2,6 +2,7 @@
 
 use super::Kind;
 use super::tree::is_secret_name;
+use crate::model::package::{self, PackageKind};
 
 /// Longest name we give a server (A15).
 const LONGEST: usize = 32;
@@ -68,83 +69,31 @@ fn fit(text: &str) -> Option<String> {
 /// A package without version and extras: `@a/b@1.2` is `@a/b`, `x[all]==2` is `x`. It is what approvals and credentials
 /// hang on.
 pub fn package_name(kind: Kind, spec: &str) -> String {
-    let end = match kind {
-        Kind::Npm => spec.get(1..).and_then(|rest| rest.find('@')).map(|i| i + 1),
-        Kind::Pypi => spec.find(['[', '@', '=', '<', '>', '~', '!', ';', ' ']),
+    match registry(kind) {
+        Some(registry) => package::bare_name(registry, spec).to_owned(),
+        None => spec.to_owned(),
+    }
+}
+
+/// Where packages of a kind come from.
+fn registry(kind: Kind) -> Option<PackageKind> {
+    match kind {
+        Kind::Npm => Some(PackageKind::Npm),
+        Kind::Pypi => Some(PackageKind::Pypi),
         Kind::Custom | Kind::Http => None,
-    };
-    spec[..end.unwrap_or(spec.len())].to_owned()
+    }
 }
 
-/// A package by name and version of its registry, nothing else: not a folder, an address or an option of the program that
-/// fetches it.
+/// What may stand where a package is expected.
 pub(super) fn check_package(kind: Kind, spec: &str) -> Result<(), String> {
-    if spec.len() > 256 {
-        return Err("is longer than 256 bytes".into());
-    }
-    if kind == Kind::Custom {
-        return if spec.starts_with('-') {
+    match (registry(kind), kind) {
+        (Some(registry), _) => package::check_spec(registry, spec),
+        (None, Kind::Custom) if spec.len() > 256 => Err("is longer than 256 bytes".into()),
+        (None, Kind::Custom) if spec.starts_with('-') => {
             Err("must be a command, not an option".into())
-        } else {
-            Ok(())
-        };
-    }
-    let name = package_name(kind, spec);
-    let rest = &spec[name.len()..];
-    let good = match kind {
-        Kind::Npm => {
-            let parts: Vec<&str> = match name.strip_prefix('@') {
-                Some(scoped) if scoped.contains('/') => scoped.splitn(2, '/').collect(),
-                Some(_) => vec![""],
-                None => vec![&name],
-            };
-            parts.iter().all(|part| word(part)) && rest.strip_prefix('@').is_none_or(version)
         }
-        Kind::Pypi => word(&name) && pypi_rest(rest),
-        Kind::Custom | Kind::Http => true,
-    };
-    if good {
-        return Ok(());
+        (None, _) => Ok(()),
     }
-    let example = match kind {
-        Kind::Pypi => "`mcp-server-git` or `mcp-server-git==1.2.3`",
-        Kind::Npm | Kind::Custom | Kind::Http => "`@scope/server` or `@scope/server@1.2.3`",
-    };
-    Err(format!(
-        "must be the name of a package of the registry, like {example}; what it is given goes into `args`"
-    ))
-}
-
-/// A part of a package's name.
-fn word(text: &str) -> bool {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '~');
-    !text.starts_with(['.', '-', '~']) && !text.is_empty() && text.chars().all(fine)
-}
-
-/// A version or tag.
-fn version(text: &str) -> bool {
-    let fine = |c: char| c.is_ascii_alphanumeric() || ".-_+^~*".contains(c);
-    !text.is_empty() && !text.starts_with('-') && text.chars().all(fine)
-}
-
-/// `[extras]`, then nothing or a version.
-fn pypi_rest(rest: &str) -> bool {
-    let after = match rest.strip_prefix('[') {
-        None => rest,
-        Some(inside) => match inside.split_once(']') {
-            Some((extras, after)) if extras.split(',').all(|e| word(e.trim())) => after,
-            _ => return false,
-        },
-    };
-    if let Some(exact) = after.strip_prefix('@') {
-        return version(exact);
-    }
-    after.is_empty()
-        || after.split(',').all(|condition| {
-            let condition = condition.trim();
-            let bare = condition.trim_start_matches(['=', '<', '>', '~', '!']);
-            bare.len() < condition.len() && version(bare.trim())
-        })
 }
 
 /// An endpoint of an http server.

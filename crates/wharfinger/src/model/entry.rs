@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{AgentName, Declared, Place, Roots, ServerName};
+use super::{AgentName, Declared, Package, Place, Roots, ServerName};
 
 /// Which of the sources a server comes from; the first one wins a name (V3).
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -131,6 +131,8 @@ pub struct ServerEntry {
     pub agent_visible: bool,
     /// The agent in whose file alone it is; two agents may have installed different servers of one name.
     pub installed_by: Option<AgentName>,
+    /// The package it is, where its entry names one in place of a command; `transport` then says what would fetch it.
+    pub package: Option<Package>,
 }
 
 impl ServerEntry {
@@ -162,6 +164,21 @@ impl ServerEntry {
             browser: false,
             agent_visible: false,
             installed_by: None,
+            package: None,
+        }
+    }
+
+    /// The package it runs, and what that is given: as its entry says, or as its command line does (A61).
+    pub fn runs_package(&self) -> Option<(Package, Vec<String>)> {
+        let Transport::Stdio { command, args, .. } = &self.transport else {
+            return None;
+        };
+        match &self.package {
+            None => Package::fetched_by(command, args),
+            Some(package) => {
+                let own = package.fetched(&[]).1.len();
+                Some((package.clone(), args.get(own..)?.to_vec()))
+            }
         }
     }
 

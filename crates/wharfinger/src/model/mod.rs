@@ -8,6 +8,7 @@ pub mod expand;
 mod hex;
 mod limits;
 mod names;
+pub mod package;
 mod pin;
 mod problem;
 mod secret;
@@ -23,6 +24,7 @@ pub use entry::{
 pub use hex::hex;
 pub use limits::Limits;
 pub use names::{AgentName, NameError, ServerName, SessionId, ToolName, nearest};
+pub use package::{Package, PackageKind};
 pub use pin::{Class, DiffLine, Difference, Pin, Suspicion, SuspicionKind};
 pub use problem::{Place, Problem, Severity};
 pub use secret::Secret;

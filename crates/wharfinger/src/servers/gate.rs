@@ -76,7 +76,7 @@ impl Gate {
     }
 
     /// Waits until it is shut.
-    pub(super) async fn until_shut(&self) {
+    pub(crate) async fn until_shut(&self) {
         let mut state = self.0.subscribe();
         state.wait_for(|state| state.halted.is_some()).await.ok();
     }

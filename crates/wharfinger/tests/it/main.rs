@@ -21,6 +21,7 @@ mod guarded;
 mod journal;
 mod lifecycle;
 mod own;
+mod packages;
 mod protocol;
 mod reference;
 mod reports;

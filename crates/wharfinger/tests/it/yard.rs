@@ -99,6 +99,7 @@ impl Yard {
             identity: home.path().to_owned(),
             workspaces: home.file("workspaces"),
             scratch: home.file("scratch"),
+            packages: wharfinger::launch::packages::Places::in_folder(home.path()),
             environment,
             approver,
             web: wharfinger::manage::fetch::Options::default(),
