@@ -14,6 +14,12 @@ use crate::yard::{Yard, call, fake, host, names, text};
 async fn trusted(servers: Value, hosts: bool) -> Yard {
     let config = json!({ "daemon": { "hostAccess": hosts } });
     let yard = Yard::at(Home::new(), servers, config, host()).await;
+    trust(&yard).await;
+    yard
+}
+
+/// Adds that agent.
+pub(crate) async fn trust(yard: &Yard) {
     let name = AgentName::new("bot").unwrap();
     yard.wharf.add_agent(name, Profile::Agent).await.unwrap();
     let settings = AgentSettings {
@@ -43,11 +49,10 @@ async fn trusted(servers: Value, hosts: bool) -> Yard {
             .await
             .unwrap();
     }
-    yard
 }
 
 /// What a tool answers, as JSON.
-async fn ask(session: &Session, tool: &str, arguments: Value) -> Value {
+pub(crate) async fn ask(session: &Session, tool: &str, arguments: Value) -> Value {
     let result = call(session, tool, arguments).await.unwrap();
     let said: Value = serde_json::from_str(text(&result)).unwrap();
     assert_eq!(result["structuredContent"], said);
