@@ -62,7 +62,7 @@ pub(super) async fn run(world: &World, import: &cli::Import) -> Result<(), Failu
             .ui
             .answer_json(&json!({"plan": facts(&items), "added": added}))?;
     } else {
-        tell(world, &servers, &added)?;
+        tell(world, &servers, &added, true)?;
         for item in taken.iter().filter(|item| !item.asked.is_empty()) {
             let name = quoted(&item.name);
             world.ui.hint(&format!(

@@ -42,7 +42,7 @@ fn an_empty_installation_is_told_what_to_do_next() {
     assert_snapshot!(wharf.run(&["list"]), @"
     $ wharf list
     ! no servers yet
-    ! hint: add one: `wharf add time -- uvx mcp-server-time`
+    ! hint: add one: `wharf add time`, or `wharf search WORD` to find others
     ");
     assert_snapshot!(wharf.run(&["tools"]), @"
     $ wharf tools
@@ -101,7 +101,7 @@ fn a_port_that_is_taken_is_named() {
     assert_snapshot!(wharf.run(&["up", "--log", "off", "--listen", &address]), @"
     $ wharf up --log off --listen 127.0.0.1:[PORT]
     ! error: can't listen on 127.0.0.1:[PORT]: Address already in use (os error 98)
-    ! hint: another program, or the daemon of another home, may use that port: choose one for [HOME] with `--listen`, or `daemon.listen` in config.json
+    ! hint: another program, or the daemon of another home, may use that port (WF-005): choose one for [HOME] with `--listen`, or `daemon.listen` in config.json
     [exit 1]
     ");
 }
