@@ -45,6 +45,8 @@ const PYPI: &[(&str, &[&str])] = &[
         "servers",
         &["mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19"],
     ),
+    // Broken with the second generation of its library.
+    ("sqlite", &["mcp-server-sqlite==2025.4.25", "mcp<2"]),
     ("mcp", &["mcp==2.3.0"]),
     ("fastmcp", &["fastmcp==4.2.3"]),
     ("cryptography", &["cryptography==50.0.2"]),

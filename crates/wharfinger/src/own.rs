@@ -17,6 +17,7 @@ use crate::manage::{
     Uninstalled, Updated, WriteMode,
 };
 use crate::model::{ServerName, Transport};
+use crate::packages::Installing;
 use crate::session::Session;
 use crate::waiting::on;
 use crate::wharf::Wharf;
@@ -34,6 +35,7 @@ impl Session {
         let file = self.state.own.file().map_err(Refusal::Unavailable)?;
         let done = match tool {
             Tool::Install => self.install(&arguments).await,
+            Tool::Available => self.available(&arguments),
             Tool::Restart => self.restart_own(&arguments).await,
             Tool::Uninstall => self.uninstall(&arguments).await,
             Tool::GetConfig => get_config(&file, &arguments),
@@ -78,8 +80,12 @@ impl Session {
             registrations: &registrations,
         };
         let kind = install.kind;
+        let weighed = self.weighed(&install);
         match manage::plan(install, &situation)? {
-            Plan::New(new) => self.install_new(*new).await,
+            Plan::New(mut new) => {
+                new.notes.extend(weighed?);
+                self.install_new(*new).await
+            }
             Plan::Attach { name, secrets, .. } => {
                 seal(&file, secrets).await?;
                 self.attach_own(&name, kind).await
@@ -191,6 +197,10 @@ impl Session {
         let file = self.state.own.file().map_err(manage::Error::Refused)?;
         manage::find(&file.config(), &name)?;
         let tools = self.tools_of(&name);
+        let config = self.config();
+        let entry = config.server(&name);
+        let package = entry.filter(|entry| entry.installed_by.is_some());
+        let package = package.and_then(|entry| entry.package.clone());
         let gone = name.clone();
         let edited = self
             .wharf
@@ -200,6 +210,13 @@ impl Session {
             .await;
         edited.map_err(|error| refused(&error))?;
         self.note_server(&name, Kind::ServerDetached).await;
+        // Its install goes, unless somebody else uses it (A66).
+        if let Some(package) = package {
+            self.wharf.drop_server_of(&name, &self.state.agent).await;
+            if let Err(error) = self.wharf.remove_package(&package).await {
+                tracing::warn!("{error}");
+            }
+        }
         Ok(Uninstalled { name, tools }.to_value())
     }
 
@@ -243,6 +260,14 @@ impl Session {
             return Err(failed(
                 "remote MCP servers come later; the entry is kept".into(),
             ));
+        }
+        // With a limit of its own, not that of a start (A63).
+        if let Some(package) = &entry.package {
+            let installed = self.wharf.install_package(package, Installing::default());
+            installed.await.map_err(|error| {
+                let hint = error.hint.map(|hint| format!("; {hint}"));
+                failed(error.message + &hint.unwrap_or_default())
+            })?;
         }
         let handle = self
             .wharf

@@ -12,6 +12,7 @@ mod faithful;
 mod http;
 mod installed;
 mod orphans;
+mod packages;
 mod playwright;
 mod program;
 mod servers;

@@ -15,7 +15,7 @@ use clap_complete::Shell;
 
 pub(crate) use self::clients::{Clients, Connect, Disconnect, Import, Which};
 pub(crate) use self::packages::{Install, OfPackage, Outdated, Remove, Upgrade};
-pub(crate) use registry::{Registry, Search};
+pub(crate) use registry::{Known, Registry, Search, Test};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -86,6 +86,7 @@ pub(crate) enum Command {
     /// Switch a server off: it keeps its entry and its name, but is not started and offers no tools
     Disable(Named),
     Restart(Restart),
+    Test(Test),
     Logs(Logs),
     Journal(Journal),
     Tools(Tools),
@@ -183,16 +184,19 @@ pub(crate) struct Stop {
 /// Register a server
 ///
 /// It is written to `settings.json` in the home folder, started once to learn its tools, and offered to every agent.
-/// Takes a command, or the JSON block that a server's README has for other clients: in any of their shapes, with all
+/// Takes the name of a known server (`wharf search`), a command, or the JSON block that a server's README has for other clients: in any of their shapes, with all
 /// its members, whether those mean anything here or not.
 ///
 /// As people try it, `--json` directly before a block is taken to announce the block, and not as the global option; put
 /// the global one before `add` to have both.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <NAME> --npm|--pypi <PACKAGE> [-- <ARGS>...]\n       wharf add [OPTIONS] <NAME> <ENTRY>\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
+    override_usage = "wharf add [OPTIONS] <NAME>\n       wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <NAME> --npm|--pypi <PACKAGE> [-- <ARGS>...]\n       wharf add [OPTIONS] <NAME> <ENTRY>\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
     after_help = "\
 Examples:
+  wharf add time
+  wharf add filesystem --arg allowed-dir=~/notes
+  wharf add github --secret-file GITHUB_PERSONAL_ACCESS_TOKEN=token.txt
   wharf add time -- uvx mcp-server-time
   wharf add memory --npm @modelcontextprotocol/server-memory
   wharf add github --env GITHUB_TOKEN='${env:GITHUB_TOKEN}' -- npx -y @modelcontextprotocol/server-github
@@ -202,7 +206,8 @@ Examples:
   wharf add - < mcp.json"
 )]
 pub(crate) struct Add {
-    /// Its name, or a whole block of JSON, or `-` to read a block from standard input
+    /// The name of a known server, or a name for what follows, or a whole block of JSON, or `-` to read a block from
+    /// standard input
     #[arg(value_name = "NAME|BLOCK|-")]
     pub(crate) name: String,
     /// The entry of NAME as JSON, in place of a command
@@ -211,9 +216,10 @@ pub(crate) struct Add {
     /// Program and arguments
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<String>,
-    /// Variable for it; `${env:NAME}` takes one of the daemon's. May be repeated
+    /// Variable for it; `${env:NAME}` takes one of the daemon's. May be repeated. A credential of a known server goes
+    /// into the vault, from this shell where only its KEY is named
     #[arg(long, short, value_name = "KEY=VALUE", value_parser = variable)]
-    pub(crate) env: Vec<(String, String)>,
+    pub(crate) env: Vec<(String, Option<String>)>,
     /// Put this before the name of each of its tools
     #[arg(long, value_name = "TEXT")]
     pub(crate) prefix: Option<String>,
@@ -233,6 +239,8 @@ pub(crate) struct Add {
     /// Register it switched off
     #[arg(long)]
     pub(crate) disabled: bool,
+    #[command(flatten)]
+    pub(crate) known: Known,
     #[command(flatten)]
     pub(crate) package: OfPackage,
 }
@@ -827,9 +835,15 @@ pub(crate) fn is_block(text: &str) -> bool {
         .any(|start| text.starts_with(start))
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
-    pair(text)
-        .ok_or_else(|| "expected KEY=VALUE, for example `API_URL=http://localhost`".to_owned())
+/// `KEY=VALUE`, or `KEY` alone.
+fn variable(text: &str) -> Result<(String, Option<String>), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), Some(value.to_owned()))),
+        None if !text.is_empty() => Ok((text.to_owned(), None)),
+        Some(_) | None => {
+            Err("expected KEY=VALUE, for example `API_URL=http://localhost`".to_owned())
+        }
+    }
 }
 
 fn argument(text: &str) -> Result<(String, String), String> {

@@ -31,5 +31,6 @@ mod sessions;
 mod stopping;
 mod structure;
 mod supervised;
+mod trial;
 mod watched;
 mod yard;

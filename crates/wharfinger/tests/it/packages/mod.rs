@@ -1,5 +1,6 @@
 //! Packages, installed by the real `npm` and `uv` from a registry of the test's own.
 
+mod agent;
 mod hostile;
 mod registry;
 mod upgrade;
