@@ -12,8 +12,8 @@ use wharfinger_wire::era::InitializeError;
 use crate::discover::{Found, Log, Unknown, key, start_once};
 use crate::doctor::{Finding, Program, Symptom, What, diagnose};
 use crate::kept::keep_discovered;
-use crate::launch::{self, Inherit, Request, SpawnError};
-use crate::model::{Declared, Exit, ServerEntry, Source, Status, Transport};
+use crate::launch::{self, Inherit, Plan, Request, SpawnError};
+use crate::model::{Declared, Exit, PackageKind, ServerEntry, Source, Status, Transport};
 use crate::servers::{LastWords, ServerHandle, StartError, Step};
 use crate::vault::is_secret_name;
 use crate::wharf::{Wharf, lock};
@@ -62,10 +62,13 @@ pub(crate) fn symptom(entry: &ServerEntry, what: What) -> Symptom {
         Transport::Stdio { command, args, .. } => (command.clone(), args.clone()),
         Transport::Http { url } => (url.clone(), vec![]),
     };
+    let own = entry.package.as_ref().and_then(|_| entry.runs_package());
+    let own = own.map(|(_, args)| args);
     Symptom {
         server: entry.name.to_string(),
         command,
-        args,
+        args: own.unwrap_or(args),
+        package: entry.package.clone(),
         env: entry.env.clone(),
         is_simple: is_simple(entry),
         place: entry.place.to_string(),
@@ -81,6 +84,7 @@ fn is_simple(entry: &ServerEntry) -> bool {
     let plain = ServerEntry {
         place: entry.place.clone(),
         env: entry.env.clone(),
+        package: entry.package.clone(),
         ..plain
     };
     let cwd = matches!(&entry.transport, Transport::Stdio { cwd: Some(_), .. });
@@ -101,6 +105,13 @@ pub fn programs(servers: &[ServerEntry], inherit: &Inherit) -> Vec<Program> {
             workspace: Path::new("/"),
             scratch: None,
         })?;
+        // What installs a package is brought along, but for what runs that.
+        let program = match entry.package.as_ref().map(|package| package.kind) {
+            None => plan.program,
+            Some(PackageKind::Npm) => "node".to_owned(),
+            Some(PackageKind::Pypi) => "python3".to_owned(),
+        };
+        let plan = Plan { program, ..plan };
         Some(Program {
             server: entry.name.to_string(),
             found: launch::has_program(&plan),

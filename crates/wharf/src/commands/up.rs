@@ -169,13 +169,14 @@ fn refused(world: &World, error: ServeError, background: bool) -> Result<(), Fai
             .hint("`wharf status` tells about it, `wharf stop` stops it")),
         ServeError::Listen { .. } => Err(Failure::failed(error.to_string()).hint(
             format!(
-                "another program, or the daemon of another home, may use that port: choose one for {} with `--listen`, or `daemon.listen` in config.json",
+                "another program, or the daemon of another home, may use that port (WF-005): choose one for {} with `--listen`, or `daemon.listen` in config.json",
                 world.paths.home().display()
             ),
         )),
-        ServeError::Home(_) | ServeError::Open(_) | ServeError::Guard(_) => {
-            Err(Failure::failed(error.to_string()))
-        }
+        ServeError::Home(_) | ServeError::Open(_) => Err(Failure::failed(error.to_string()).hint(
+            format!("`{} doctor` finds out why", world.paths.wharf()),
+        )),
+        ServeError::Guard(_) => Err(Failure::failed(error.to_string())),
     }
 }
 

@@ -101,7 +101,7 @@ fn a_port_that_is_taken_is_named() {
     assert_snapshot!(wharf.run(&["up", "--log", "off", "--listen", &address]), @"
     $ wharf up --log off --listen 127.0.0.1:[PORT]
     ! error: can't listen on 127.0.0.1:[PORT]: Address already in use (os error 98)
-    ! hint: another program, or the daemon of another home, may use that port: choose one for [HOME] with `--listen`, or `daemon.listen` in config.json
+    ! hint: another program, or the daemon of another home, may use that port (WF-005): choose one for [HOME] with `--listen`, or `daemon.listen` in config.json
     [exit 1]
     ");
 }

@@ -2,6 +2,7 @@
 
 use super::known::TABLE;
 use super::{Certainty, Command, Failure, Finding, Symptom, What};
+use crate::model::{Package, PackageKind};
 
 /// The first row of the table that a symptom looks like; where there is none, that nothing is known about it.
 ///
@@ -76,10 +77,13 @@ fn fill(text: &str, symptom: &Symptom, line: &str) -> String {
         .replace("{program}", &symptom.command)
         .replace("{place}", &symptom.place);
     if text.contains("{path}") {
-        text = text.replace("{path}", &or(path(line), "the file it names"));
+        let all = symptom.stderr.iter().map(String::as_str);
+        let named = std::iter::once(line).chain(all).find_map(path);
+        text = text.replace("{path}", &or(named, "a file or folder"));
     }
     if text.contains("{key}") {
-        text = text.replace("{key}", &or(key(symptom, line), "the key it asks for"));
+        let keys = Some(keys(symptom, line).join(" and ")).filter(|keys| !keys.is_empty());
+        text = text.replace("{key}", &or(keys, "the key it asks for"));
     }
     if text.contains("{module}") {
         text = text.replace("{module}", &or(module(line), "a module"));
@@ -94,9 +98,20 @@ fn command(command: Command, symptom: &Symptom, line: &str) -> Option<String> {
     let Symptom { args, env, .. } = symptom;
     match command {
         Command::None => None,
+        Command::Quoted => line.split('`').nth(1).map(str::to_owned),
         Command::Words(words) => Some(fill(words, symptom, line)),
         Command::Uvx(more) => {
-            let uvx = symptom.command.rsplit('/').next() == Some("uvx");
+            if let (Some(package), ["--with", more]) = (&symptom.package, more) {
+                let mut package = package.clone();
+                package.with.push((*more).to_owned());
+                let symptom = Symptom {
+                    package: Some(package),
+                    ..symptom.clone()
+                };
+                return again(&symptom, env, args);
+            }
+            let uvx =
+                symptom.command.rsplit('/').next() == Some("uvx") && symptom.package.is_none();
             let args = more
                 .iter()
                 .map(|word| (*word).to_owned())
@@ -118,13 +133,18 @@ fn command(command: Command, symptom: &Symptom, line: &str) -> Option<String> {
             again(symptom, &env, args)
         }
         Command::Key => {
-            let key = key(symptom, line)?;
-            if env.iter().any(|(known, _)| *known == key) {
+            let keys = keys(symptom, line);
+            let is_set = |key: &&String| env.iter().any(|(known, _)| known == *key);
+            let first = keys.first()?;
+            if let Some(key) = keys.iter().all(|key| is_set(&key)).then_some(first) {
                 return Some(format!("wharf secret set {} {key}", quote(&symptom.server)));
             }
-            let mut env = env.clone();
             // Without a value it is asked for, and kept in the vault.
-            env.push((key, None));
+            let new = keys
+                .iter()
+                .filter(|key| !is_set(key))
+                .map(|key| (key.clone(), None));
+            let env: Vec<_> = env.iter().cloned().chain(new).collect();
             again(symptom, &env, args)
         }
     }
@@ -143,10 +163,32 @@ fn again(symptom: &Symptom, env: &[(String, Option<String>)], args: &[String]) -
         };
         words.push(format!("--env {set}"));
     }
-    words.push("--".to_owned());
-    words.push(quote(&symptom.command));
+    match &symptom.package {
+        Some(package) => {
+            words.extend(of_package(package));
+            words.extend((!args.is_empty()).then(|| "--".to_owned()));
+        }
+        None => words.extend(["--".to_owned(), quote(&symptom.command)]),
+    }
     words.extend(args.iter().map(|arg| quote(arg)));
     Some(words.join(" "))
+}
+
+fn of_package(package: &Package) -> Vec<String> {
+    let option = match package.kind {
+        PackageKind::Npm => "--npm",
+        PackageKind::Pypi => "--pypi",
+    };
+    let spec = package.spec();
+    let mut words = vec![format!("{option} {}", quote(&spec))];
+    words.extend(
+        package
+            .with
+            .iter()
+            .map(|with| format!("--with {}", quote(with))),
+    );
+    words.extend(package.allow_scripts.then(|| "--allow-scripts".to_owned()));
+    words
 }
 
 fn quote(word: &str) -> String {
@@ -163,17 +205,19 @@ fn path(line: &str) -> Option<String> {
         .find(|word| word.len() > 1)
 }
 
-/// The variable that a line asks for; one that the entry has already counts less.
-fn key(symptom: &Symptom, line: &str) -> Option<String> {
-    let all = std::iter::once(line).chain(symptom.stderr.iter().map(String::as_str));
-    let mut found = all.flat_map(variables);
-    let first = found.next()?;
-    let is_set = |name: &str| symptom.env.iter().any(|(known, _)| known == name);
-    if is_set(&first) {
-        let other = found.find(|name| !is_set(name));
-        return Some(other.unwrap_or(first));
+/// The variables that a line asks for: all of them where it joins them, else the first; where it names none, the first
+/// that is named before or after it.
+fn keys(symptom: &Symptom, line: &str) -> Vec<String> {
+    let mut named = variables(line);
+    if named.is_empty() {
+        let all = symptom.stderr.iter().map(String::as_str);
+        named = all.flat_map(variables).take(1).collect();
     }
-    Some(first)
+    let lower = line.to_lowercase();
+    if !lower.contains(" and ") || lower.contains("either ") || lower.contains(" or ") {
+        named.truncate(1);
+    }
+    named
 }
 
 /// Names in capitals that are those of keys and the like.

@@ -41,6 +41,8 @@ pub enum Command {
     Args(&'static [&'static str]),
     /// The key that the evidence names is given.
     Key,
+    /// The first command in backticks in the evidence.
+    Quoted,
 }
 
 /// One way in which a failure looks: all of it must be so.
@@ -75,6 +77,8 @@ pub enum Is {
     TimedOut,
     /// It did not speak the protocol.
     Protocol,
+    /// What it runs could not be made ready.
+    Prepare,
     /// Its tools could not be listed.
     List,
     /// It did not come up, and wrote to standard output what is no message.
@@ -163,6 +167,7 @@ impl Is {
             Self::Signal(signal) => *what == What::Exited(Exit::Signal(signal)),
             Self::TimedOut => matches!(what, What::TimedOut),
             Self::Protocol => matches!(what, What::Protocol(_)),
+            Self::Prepare => matches!(what, What::Prepare(_)),
             Self::List => matches!(what, What::List(_)),
             Self::Noisy => {
                 let silent = matches!(what, What::TimedOut | What::Exited(_) | What::Protocol(_));

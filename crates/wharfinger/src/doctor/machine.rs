@@ -283,6 +283,7 @@ fn found(code: &str, values: &[(&str, &str)]) -> Finding {
             | Command::Uvx(_)
             | Command::Env(..)
             | Command::Args(_)
+            | Command::Quoted
             | Command::Key => None,
         },
         certainty: row.certainty,
@@ -419,6 +420,7 @@ pub fn program_finding(program: &Program) -> Finding {
         server: program.server.clone(),
         command: program.program.clone(),
         args: vec![],
+        package: None,
         env: vec![],
         is_simple: false,
         place: program.place.clone(),

@@ -11,7 +11,7 @@ mod page;
 
 use serde::Serialize;
 
-use crate::model::Exit;
+use crate::model::{Exit, Package};
 
 pub use diagnose::diagnose;
 pub use failure::{Command, Failure, Is, Look};
@@ -74,6 +74,8 @@ pub struct Symptom {
     pub command: String,
     /// With these arguments.
     pub args: Vec<String>,
+    /// The package it is; the arguments are its own then.
+    pub package: Option<Package>,
     /// Variables of its entry, as they are written.
     pub env: Vec<(String, Option<String>)>,
     /// Whether `wharf add --replace` can say all that its entry says, and may show it.

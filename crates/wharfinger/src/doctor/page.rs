@@ -71,7 +71,7 @@ fn command(command: Command) -> Option<String> {
             "wharf add --replace {{server}} -- … {}",
             more.join(" ")
         )),
-        Command::Key => Some("wharf secret set {server} {key}".to_owned()),
+        Command::Quoted | Command::Key => Some("wharf secret set {server} {key}".to_owned()),
     }
 }
 
@@ -100,6 +100,7 @@ fn look(look: &Look) -> String {
         Is::Signal(signal) => format!("it was ended by signal {signal}"),
         Is::TimedOut => "it was not ready in time".into(),
         Is::Protocol => "it could not be initialized".into(),
+        Is::Prepare => "its package could not be installed".into(),
         Is::List => "its tools could not be listed".into(),
         Is::Noisy => "plain text on standard output, and no answer".into(),
     };

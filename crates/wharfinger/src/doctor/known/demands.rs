@@ -174,9 +174,11 @@ pub(super) const ROWS: &[Failure] = &[
         certainty: Certain,
         looks: &[
             Look::said(&["error accessing directory"]),
+            Look::said(&["cannot access directory"]),
             Look::said(&["none of the specified directories are accessible"]),
             Look::said(&["is not a directory"]),
             Look::said(&["not a valid git repository"]),
+            Look::said(&["/", "does not exist"]),
             Look::said(&["unable to open database file"]),
             Look::said(&["enoent: no such file or directory"]),
             Look::said(&["filenotfounderror"]),

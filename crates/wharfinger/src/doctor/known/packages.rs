@@ -1,7 +1,7 @@
 //! Packages and the network: what installers say.
 
 use crate::doctor::Certainty::{Certain, Likely};
-use crate::doctor::{Command, Failure, Look};
+use crate::doctor::{Command, Failure, Is, Look};
 
 pub(super) const ROWS: &[Failure] = &[
     Failure {
@@ -302,6 +302,61 @@ pub(super) const ROWS: &[Failure] = &[
             Look::said(&["npm error code"]),
             Look::said(&["npm err! code"]),
         ],
+        seen: "",
+        fixable: false,
+    },
+    Failure {
+        code: "WF-220",
+        title: "The lock file can't be used",
+        cause: "mcp.lock, which says what exactly is installed, is damaged or was edited",
+        fix: "mend it, or remove it and install anew",
+        command: Command::Words("wharf install --all"),
+        certainty: Certain,
+        looks: &[Look::said(&["mcp.lock can't be used"])],
+        seen: "",
+        fixable: false,
+    },
+    Failure {
+        code: "WF-221",
+        title: "The package is not locked",
+        cause: "only what mcp.lock has was to be installed, and the package of {server} is not in it",
+        fix: "install it without `--frozen`, which locks it",
+        command: Command::Words("wharf install {server}"),
+        certainty: Certain,
+        looks: &[Look::said(&["is not in mcp.lock"])],
+        seen: "",
+        fixable: false,
+    },
+    Failure {
+        code: "WF-222",
+        title: "The package is refused",
+        cause: "the package is not what it says, or reaches out of its own folder, so it is not run",
+        fix: "look at it before you use it; its makers should know",
+        command: Command::None,
+        certainty: Certain,
+        looks: &[Look::said(&["the package is refused"])],
+        seen: "",
+        fixable: false,
+    },
+    Failure {
+        code: "WF-223",
+        title: "The install takes too long",
+        cause: "the package is large, or the network is slow",
+        fix: "give it longer",
+        command: Command::Words("wharf install {server} --timeout 600"),
+        certainty: Likely,
+        looks: &[Look::is(Is::Prepare).and(&["took longer than"])],
+        seen: "",
+        fixable: false,
+    },
+    Failure {
+        code: "WF-224",
+        title: "The install failed",
+        cause: "the package of {server} could not be installed",
+        fix: "try it by itself, and look at what the installer says",
+        command: Command::Words("wharf install {server}"),
+        certainty: Likely,
+        looks: &[Look::is(Is::Prepare).and(&["failed ("])],
         seen: "",
         fixable: false,
     },

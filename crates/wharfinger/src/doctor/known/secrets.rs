@@ -29,9 +29,9 @@ pub(super) const ROWS: &[Failure] = &[
     Failure {
         code: "WF-502",
         title: "A key is not set",
-        cause: "the entry refers to a secret that has no value",
-        fix: "set it",
-        command: Command::Words("wharf secret list {server}"),
+        cause: "the entry of {server} refers to {key}, which is not set",
+        fix: "set it; the next start has it",
+        command: Command::Quoted,
         certainty: Certain,
         looks: &[Look::said(&["wharf secret set"])],
         seen: "",

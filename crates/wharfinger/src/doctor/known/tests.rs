@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 use crate::doctor::{Symptom, What, diagnose};
-use crate::model::Exit;
+use crate::model::{Exit, Package, PackageKind};
 
 /// What a server of this command line looks like.
 fn symptom(command: &str, what: What, said: &[&str]) -> Symptom {
@@ -11,6 +11,7 @@ fn symptom(command: &str, what: What, said: &[&str]) -> Symptom {
         server: "s".into(),
         command: words.next().unwrap_or_default(),
         args: words.collect(),
+        package: None,
         env: vec![],
         is_simple: true,
         place: "settings.json:3".into(),
@@ -441,6 +442,65 @@ fn how_servers_end_is_known() {
 
 #[test]
 fn the_command_of_a_fix_is_the_entry_with_what_it_lacks() {
+    let slack = "Please set SLACK_BOT_TOKEN and SLACK_TEAM_ID environment variables";
+    let slack = symptom("npx slack", What::Exited(Exit::Code(1)), &[slack]);
+    assert_eq!(
+        diagnose(&slack).command.as_deref(),
+        Some("wharf add --replace s --env SLACK_BOT_TOKEN --env SLACK_TEAM_ID -- npx slack")
+    );
+    let package = Package {
+        kind: PackageKind::Pypi,
+        name: "mcp-server-sqlite".into(),
+        extras: String::new(),
+        version: Some("2025.4.25".into()),
+        with: vec![],
+        allow_scripts: false,
+    };
+    let attribute = "AttributeError: 'Server' object has no attribute 'list_resources'";
+    let sqlite = Symptom {
+        package: Some(package),
+        ..symptom(
+            "uvx --db-path x.db",
+            What::Exited(Exit::Code(1)),
+            &[attribute],
+        )
+    };
+    assert_eq!(
+        diagnose(&sqlite).command.as_deref(),
+        Some(
+            "wharf add --replace s --pypi 'mcp-server-sqlite==2025.4.25' --with 'mcp<2' -- --db-path x.db"
+        )
+    );
+    let failed = "npm install failed (code 1):\nnpm error code E404";
+    check("WF-201", "npx x", What::Prepare(failed.into()), &[]);
+    let failed = "npm install failed (code 1)";
+    check("WF-224", "npx x", What::Prepare(failed.into()), &[]);
+    let slow = "npm install took longer than 120 s";
+    check("WF-223", "npx x", What::Prepare(slow.into()), &[]);
+    let needs = "it needs TOKEN_KEY, which is not set: `wharf secret set s TOKEN_KEY` sets it";
+    let needs = diagnose(&symptom("npx s", What::Prepare(needs.into()), &[]));
+    assert_eq!(needs.code, "WF-502");
+    assert_eq!(
+        needs.cause,
+        "the entry of s refers to TOKEN_KEY, which is not set"
+    );
+    assert_eq!(
+        needs.command.as_deref(),
+        Some("wharf secret set s TOKEN_KEY")
+    );
+    let git = "ERROR:mcp_server_git.server:/not/there does not exist";
+    died(
+        "WF-315",
+        "uvx mcp-server-git --repository /not/there",
+        &[git],
+    );
+    let skipped = "Warning: Cannot access directory /not/there, skipping";
+    let none = "Error: None of the specified directories are accessible";
+    let files = symptom("npx files", What::Exited(Exit::Code(1)), &[skipped, none]);
+    assert_eq!(
+        diagnose(&files).cause,
+        "the server was given /not/there, which is not there"
+    );
     let command = |symptom: &Symptom| diagnose(symptom).command;
     let exited = || What::Exited(Exit::Code(1));
     let sqlite = "uvx mcp-server-sqlite --db-path x.db";
