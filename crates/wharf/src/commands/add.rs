@@ -14,7 +14,7 @@ use crate::ui::{count, read_input};
 
 #[derive(Deserialize)]
 pub(super) struct Added {
-    name: String,
+    pub(super) name: String,
     tools: Option<usize>,
     pub(super) error: Option<String>,
     verified: Option<u64>,

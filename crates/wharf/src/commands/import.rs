@@ -63,7 +63,14 @@ pub(super) async fn run(world: &World, import: &cli::Import) -> Result<(), Failu
             .answer_json(&json!({"plan": facts(&items), "added": added}))?;
     } else {
         tell(world, &servers, &added, true)?;
-        for item in taken.iter().filter(|item| !item.asked.is_empty()) {
+        // One that was started has said so already.
+        let has_said = |item: &Item| {
+            servers
+                .iter()
+                .any(|s| s.name == item.name && s.error.is_some())
+        };
+        let asks = |item: &&&Item| !item.asked.is_empty() && !has_said(item);
+        for item in taken.iter().filter(asks) {
             let name = quoted(&item.name);
             world.ui.hint(&format!(
                 "{} needs {}: `wharf secret set {name} {}`",
