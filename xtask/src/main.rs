@@ -6,6 +6,7 @@
 //! - `cargo xtask setup` only sets up
 //! - `cargo xtask fuzz [TARGET]` runs each fuzz target for a minute: with `cargo fuzz` where that and a nightly
 //!   toolchain are, else with the loop of the tests
+//! - `cargo xtask registry [NAME...]` compares entries of the list of known servers with the packages they name
 //!
 //! The packages the tests run against are installed once, outside the clone, in
 //! `$WHARFINGER_TEST_CACHE` (by default `~/.cache/wharfinger-tests`). Tests whose packages or
@@ -19,6 +20,7 @@
 mod cache;
 mod fuzz;
 mod packages;
+mod registry;
 mod shell;
 
 use std::process::ExitCode;
@@ -28,7 +30,8 @@ use anyhow::{Result, bail};
 use crate::cache::Cache;
 use crate::shell::Shell;
 
-const USAGE: &str = "usage: cargo xtask test [-- ARGS] | check | setup | fuzz [TARGET]";
+const USAGE: &str =
+    "usage: cargo xtask test [-- ARGS] | check | setup | fuzz [TARGET] | registry [NAME...]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         ["test", "--", rest @ ..] => test(rest),
         ["check"] => check(),
         ["setup"] => setup().map(drop),
+        ["registry", names @ ..] => registry::check(names),
         ["fuzz"] => fuzz::run(&fuzz::TARGETS),
         ["fuzz", target] => fuzz::run(&[target]),
         _ => Err(anyhow::anyhow!(USAGE)),

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use rustix::termios::OptionalActions;
 use serde::Serialize;
 use serde_json::Value;
 use wharfinger::model::{Problem, Severity};
@@ -221,6 +222,27 @@ impl Ui {
         io::stdin().lock().read_line(&mut line)?;
         let answer = line.trim().to_ascii_lowercase();
         Ok(matches!(answer.as_str(), "y" | "yes"))
+    }
+
+    /// Asks for a line.
+    pub(crate) fn ask_line(&self, question: &str) -> io::Result<String> {
+        self.talk(&format!("{question} "));
+        let mut line = String::new();
+        io::stdin().lock().read_line(&mut line)?;
+        Ok(line.trim().to_owned())
+    }
+
+    /// Asks for a line that is not shown while it is typed.
+    pub(crate) fn ask_secret(&self, question: &str) -> io::Result<String> {
+        let shown = rustix::termios::tcgetattr(io::stdin())?;
+        let mut hidden = shown.clone();
+        hidden.local_modes.remove(rustix::termios::LocalModes::ECHO);
+        rustix::termios::tcsetattr(io::stdin(), OptionalActions::Flush, &hidden)?;
+        let answer = self.ask_line(question);
+        rustix::termios::tcsetattr(io::stdin(), OptionalActions::Flush, &shown)?;
+        // The line break that ended it was not shown either.
+        self.talk("\n");
+        answer
     }
 
     /// A passing remark: replaced by the next one in a terminal, a line elsewhere.

@@ -18,7 +18,7 @@ use wharfinger::{OpenError, VaultReport, Wharf};
 
 use crate::home::{Home, HomeError, Tokens};
 use crate::http::{self, Doors, Hosts};
-use crate::registry::Registry;
+use crate::registry::{Current, Origin, Registry};
 use crate::settings::Settings;
 use crate::{api, gateway, keyring};
 
@@ -109,6 +109,15 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
+    /// The list of known servers in force; agents are told of the same one.
+    pub(crate) fn know(&self) -> Current {
+        let current = self.registry.current();
+        if current.origin != Origin::Bundled {
+            self.wharf.know_servers(current.document.clone());
+        }
+        current
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.listen)
     }
@@ -170,6 +179,9 @@ pub async fn serve(options: Options, ready: impl FnOnce(Ready)) -> Result<(), Se
         settings,
         listen,
     });
+    if !daemon_config.registry_url.is_empty() {
+        daemon.know();
+    }
     let hosts = Hosts::new(listen, &daemon_config.allowed_hosts);
     let router = gateway::router()
         .merge(api::router(&daemon))

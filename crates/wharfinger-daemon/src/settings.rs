@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wharfinger::config::files::{self, Readers};
 use wharfinger::config::{EditError, Inputs, Loaded, load};
 use wharfinger::model::ServerEntry;
-use wharfinger::{Change, Wharf};
+use wharfinger::{Change, Connect, Wharf};
 
 use crate::home::{Home, HomeError};
 
@@ -73,6 +73,16 @@ impl Settings {
         wharf: &Wharf,
         edit: impl FnOnce(&str) -> Result<String, EditError>,
     ) -> Result<Change, SettingsError> {
+        self.edit_to(wharf, edit, Connect::Now).await
+    }
+
+    /// The same; what is new may also wait for whoever lists it first.
+    pub(crate) async fn edit_to(
+        &self,
+        wharf: &Wharf,
+        edit: impl FnOnce(&str) -> Result<String, EditError>,
+        connect: Connect,
+    ) -> Result<Change, SettingsError> {
         let mut known = self.text.lock().await;
         let mut inputs = self.inputs()?;
         let before = inputs
@@ -91,7 +101,7 @@ impl Settings {
             text: after.clone(),
         });
         *known = Some(after);
-        Ok(wharf.change(load(&inputs)).await)
+        Ok(wharf.change_to(load(&inputs), connect).await)
     }
 
     /// Puts the file in force if somebody else changed it.

@@ -19,11 +19,25 @@ pub struct Change {
     pub problems: Vec<Problem>,
 }
 
+/// When new servers are connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connect {
+    /// At once, in the background.
+    Now,
+    /// When somebody first lists tools.
+    Later,
+}
+
 impl Wharf {
     /// Puts a configuration in force while everything runs (C26). Host settings, which are read at start, stay. An
     /// entry that can't be used leaves the last good one in force (V23); an instance that runs keeps its entry until it
     /// stops. Waits for servers that are gone or switched off to end, not for new ones to be listed.
     pub async fn change(&self, loaded: Loaded) -> Change {
+        self.change_to(loaded, Connect::Now).await
+    }
+
+    /// The same; what is new may also wait for whoever lists it first.
+    pub async fn change_to(&self, loaded: Loaded, connect: Connect) -> Change {
         let before = self.config();
         let (after, problems) = keep_last_good(&before, loaded);
         let difference = difference(&before, &after);
@@ -43,6 +57,7 @@ impl Wharf {
         }
         for name in &difference.removed {
             lock(&self.0.claims).forget(name);
+            self.forget_trials(name);
         }
         // From here on nobody sees them; only then is waited for their end.
         self.changed();
@@ -62,7 +77,8 @@ impl Wharf {
             }
         }
         // In the background: whoever changes the configuration need not wait for servers to start.
-        if !difference.added.is_empty() || !difference.changed.is_empty() {
+        let anything = !difference.added.is_empty() || !difference.changed.is_empty();
+        if connect == Connect::Now && anything {
             let wharf = self.clone();
             self.0.context.tasks.spawn(async move {
                 let wait = wharf.limits().list_wait;

@@ -248,6 +248,7 @@ impl Wharf {
                     .is_ok()
                 {
                     self.forget_failure(name);
+                    self.verify(entry).await;
                 }
             }
             Err(Unknown {
@@ -278,7 +279,7 @@ impl Wharf {
 }
 
 /// How long each step took; a process that was started again begins anew.
-fn steps(began: Instant, seen: &[(Step, Instant)], ok: bool) -> Vec<TrialStep> {
+pub(crate) fn steps(began: Instant, seen: &[(Step, Instant)], ok: bool) -> Vec<TrialStep> {
     const ALL: [(Step, &str); 4] = [
         (Step::Prepared, "prepare"),
         (Step::Started, "start"),

@@ -14,7 +14,7 @@ use wharfinger_wire::message::{ErrorObject, INTERNAL_ERROR};
 
 use crate::catalog::{self, Claim, Kind, Listing, Offer, Offers};
 use crate::config::Config;
-use crate::diagnosis::{failed, symptom};
+use crate::diagnosis::{failed, steps, symptom};
 use crate::doctor::{Finding, What, diagnose};
 use crate::journal::{ClaimRow, EventKind, StoreError};
 use crate::kept::{claim, keep_discovered, stored};
@@ -26,6 +26,7 @@ use crate::model::{
 use crate::packages::Packaged;
 use crate::policy;
 use crate::servers::{self, Asked, Discovered, Note, Plans, Spec};
+use crate::trial::Connected;
 use crate::wharf::{CatalogKey, Inner, Wharf, lock};
 
 /// Different declarations of clients that are remembered for one server.
@@ -129,6 +130,7 @@ pub(crate) async fn recall(wharf: &Wharf) -> Result<(), StoreError> {
         let key = key(&wharf.0, entry, &declared);
         if let Some(known) = stored(wharf, entry, &key).await? {
             let state = watch::Sender::new(Found::Known(Arc::new(known)));
+            wharf.verify_kept(entry).await;
             let place = place(entry, &declared);
             lock(&wharf.0.discoveries).insert(place, Discovery { key, state });
         }
@@ -366,8 +368,11 @@ async fn attempt(
     state: watch::Sender<Found>,
 ) {
     let found = match stored(&wharf, &entry, &key).await {
-        Ok(Some(known)) => Ok(known),
-        Ok(None) => ask_server(&wharf, &entry, &declared, &key).await,
+        Ok(Some(known)) => {
+            wharf.verify_kept(&entry).await;
+            Ok(known)
+        }
+        Ok(None) => connect_once(&wharf, &entry, &declared, &key).await.1,
         Err(error) => Err(Unknown::of(&entry, error.to_string())),
     };
     let name = entry.name.clone();
@@ -436,21 +441,34 @@ impl Unknown {
     }
 }
 
-async fn ask_server(
+/// Connects to a server for real: how that went, and what it offers where it could be asked.
+pub(crate) async fn connect_once(
     wharf: &Wharf,
     entry: &ServerEntry,
     declared: &Declared,
     key: &str,
-) -> Result<Known, Unknown> {
+) -> (Connected, Result<Known, Unknown>) {
     let audience = Arc::new(Log {
         wharf: Arc::downgrade(&wharf.0),
         server: entry.name.clone(),
-        steps: None,
+        steps: Some(Mutex::default()),
     });
-    let discovered = start_once(wharf, entry, declared, audience).await?;
-    keep_discovered(wharf, entry, key, &discovered)
-        .await
-        .map_err(|error| Unknown::of(entry, error.to_string()))
+    let began = Instant::now();
+    let outcome = match start_once(wharf, entry, declared, audience.clone()).await {
+        Ok(discovered) => keep_discovered(wharf, entry, key, &discovered)
+            .await
+            .map(|known| (discovered, known))
+            .map_err(|error| Unknown::of(entry, error.to_string())),
+        Err(unknown) => Err(unknown),
+    };
+    let seen = audience.steps.as_ref().map(|steps| lock(steps).clone());
+    let steps = steps(began, &seen.unwrap_or_default(), outcome.is_ok());
+    let connected = match &outcome {
+        Ok((discovered, known)) => Connected::good(discovered, known, steps),
+        Err(unknown) => Connected::bad(unknown, steps),
+    };
+    let connected = wharf.connected(entry, connected).await;
+    (connected, outcome.map(|(_, known)| known))
 }
 
 /// Starts a server for a moment, in a folder of its own, and asks it everything.

@@ -203,6 +203,9 @@ pub(crate) fn row(entry: &ServerEntry) -> Value {
         row["env_schema"] = json!(scopes);
     }
     row["run_location"] = json!("host");
+    if entry.call_timeout != ServerEntry::CALL_TIMEOUT {
+        row["tool_call_timeout_ms"] = json!(entry.call_timeout.as_millis());
+    }
     row
 }
 
@@ -317,6 +320,20 @@ mod tests {
             json!({ "name": "x" }),
             Err("its file does not say what to run"),
         );
+    }
+
+    #[test]
+    fn a23_the_limit_of_a_registered_servers_calls_is_told_in_milliseconds() {
+        let transport = Transport::Stdio {
+            command: "x".into(),
+            args: vec![],
+            cwd: None,
+        };
+        let name = ServerName::new("x").unwrap();
+        let mut entry = ServerEntry::plain(name, Source::Settings, transport);
+        assert_eq!(row(&entry).get("tool_call_timeout_ms"), None);
+        entry.call_timeout = std::time::Duration::from_secs(90);
+        assert_eq!(row(&entry)["tool_call_timeout_ms"], 90_000);
     }
 
     #[test]

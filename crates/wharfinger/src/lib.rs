@@ -101,6 +101,7 @@ mod instances;
 pub mod journal;
 mod kept;
 mod keys;
+mod known;
 pub mod launch;
 mod links;
 mod log;
@@ -123,6 +124,7 @@ mod target;
 mod tasks;
 mod tell;
 mod tools;
+mod trial;
 mod upgrade;
 pub mod vault;
 mod waiting;
@@ -130,7 +132,7 @@ mod wharf;
 
 pub use agents::{AgentError, AgentState, AttachedServer};
 pub use call::{CallNote, Refusal, Target, ToolCall};
-pub use change::Change;
+pub use change::{Change, Connect};
 pub use decide::{Decider, DecisionError};
 pub use desk::{Approver, Deciding};
 pub use diagnosis::{Trial, TrialStep, programs};
@@ -143,6 +145,7 @@ pub use secrets::{SecretChange, SecretError, SecretReport, Secrets, VaultReport}
 pub use session::{Session, SessionNote, SessionOptions};
 pub use subscriptions::Watch;
 pub use tools::{AgentSettings, AgentTool, Definitions, ServerSettings, Switches, Which};
+pub use trial::Connected;
 pub use upgrade::{ChangedTool, Outdated, Upgrade};
 pub use wharf::{OpenError, Options, Wharf};
 /// MCP on the wire: raw JSON ([`wire::json`]) and the protocol's errors ([`wire::message`]), in which calls, results

@@ -35,6 +35,7 @@ impl Session {
         let file = self.state.own.file().map_err(Refusal::Unavailable)?;
         let done = match tool {
             Tool::Install => self.install(&arguments).await,
+            Tool::Available => self.available(&arguments),
             Tool::Restart => self.restart_own(&arguments).await,
             Tool::Uninstall => self.uninstall(&arguments).await,
             Tool::GetConfig => get_config(&file, &arguments),
@@ -79,8 +80,12 @@ impl Session {
             registrations: &registrations,
         };
         let kind = install.kind;
+        let weighed = self.weighed(&install);
         match manage::plan(install, &situation)? {
-            Plan::New(new) => self.install_new(*new).await,
+            Plan::New(mut new) => {
+                new.notes.extend(weighed?);
+                self.install_new(*new).await
+            }
             Plan::Attach { name, secrets, .. } => {
                 seal(&file, secrets).await?;
                 self.attach_own(&name, kind).await

@@ -36,6 +36,8 @@ pub struct Report {
     pub command: String,
     /// `stdio` or `http`.
     pub transport: &'static str,
+    /// When it was last connected to as it is now, in milliseconds since 1970; `null`: never (A19).
+    pub verified: Option<u64>,
     /// Its package of npm or Python, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<PackageReport>,
@@ -350,6 +352,7 @@ impl Wharf {
                 Transport::Stdio { .. } => "stdio",
                 Transport::Http { .. } => "http",
             },
+            verified: self.verified(entry),
             needs_keys,
             error: None,
         }
@@ -431,6 +434,7 @@ fn broken(name: &str, source: Source, error: String) -> Report {
         tools: None,
         command: String::new(),
         transport: "stdio",
+        verified: None,
         package: None,
         needs_keys: vec![],
         error: Some(error),
@@ -446,7 +450,7 @@ fn command_line(transport: &Transport) -> String {
     }
 }
 
-fn server_info(known: &Known) -> Option<String> {
+pub(crate) fn server_info(known: &Known) -> Option<String> {
     let description = Object::from_raw(&known.description).ok()?;
     let info = description.object("info")?;
     let name = info.text("name")?.into_owned();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use serde_json::json;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -35,9 +35,11 @@ use crate::manage::fetch;
 use crate::model::{AgentName, Problem, Secret, ServerEntry, ServerName, SessionId, Transport};
 use crate::packages::Shelf;
 use crate::refresh::{self, Update};
+use crate::registry::Document;
 use crate::servers::Context;
 use crate::subscriptions::Subscriptions;
 use crate::tasks::Tasks;
+use crate::trial::Tried;
 use crate::vault::{self, Redactor, SecretNames, Vault};
 
 /// What a wharf is opened with. [`Options::in_folder`] puts all of it into one folder.
@@ -153,6 +155,9 @@ pub(crate) struct Inner {
     /// Everything that was ever secret in this run: a value that left the configuration may still be in a server.
     pub(crate) secrets: Mutex<Vec<Secret>>,
     pub(crate) discoveries: Mutex<Discoveries>,
+    pub(crate) tried: Mutex<Tried>,
+    /// The list of known servers, where it is not the one in the program.
+    pub(crate) known: ArcSwapOption<Document>,
     pub(crate) updates: mpsc::Sender<Update>,
     /// Lists by what decides them; made anew when the generation is another.
     pub(crate) catalogs: Mutex<HashMap<CatalogKey, (u64, Arc<Catalog>)>>,
@@ -269,6 +274,8 @@ impl Wharf {
             redactor,
             secrets: Mutex::new(secrets),
             discoveries: Mutex::default(),
+            tried: Mutex::default(),
+            known: ArcSwapOption::default(),
             updates,
             catalogs: Mutex::default(),
             generation: watch::Sender::new(0),
@@ -289,6 +296,7 @@ impl Wharf {
         };
         agents::load(&wharf).await?;
         decide::recall(&wharf).await;
+        wharf.recall_verified().await.map_err(&failed)?;
         discover::recall(&wharf).await.map_err(failed)?;
         wharf.record_start().await;
         wharf.go_on(inbox);

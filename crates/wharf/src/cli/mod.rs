@@ -17,7 +17,7 @@ use wharfinger::model::expand::is_key;
 
 pub(crate) use self::clients::{Clients, Connect, Disconnect, Import, Which};
 pub(crate) use self::packages::{Install, OfPackage, Outdated, Remove, Upgrade};
-pub(crate) use registry::{Registry, Search};
+pub(crate) use registry::{Known, Registry, Search, Test};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -89,6 +89,7 @@ pub(crate) enum Command {
     /// Switch a server off: it keeps its entry and its name, but is not started and offers no tools
     Disable(Named),
     Restart(Restart),
+    Test(Test),
     Logs(Logs),
     Journal(Journal),
     Tools(Tools),
@@ -192,16 +193,19 @@ pub(crate) struct Stop {
 /// Register a server
 ///
 /// It is written to `settings.json` in the home folder, started once to learn its tools, and offered to every agent.
-/// Takes a command, or the JSON block that a server's README has for other clients: in any of their shapes, with all
+/// Takes the name of a known server (`wharf search`), a command, or the JSON block that a server's README has for other clients: in any of their shapes, with all
 /// its members, whether those mean anything here or not.
 ///
 /// As people try it, `--json` directly before a block is taken to announce the block, and not as the global option; put
 /// the global one before `add` to have both.
 #[derive(Args, Debug)]
 #[command(
-    override_usage = "wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <NAME> --npm|--pypi <PACKAGE> [-- <ARGS>...]\n       wharf add [OPTIONS] <NAME> <ENTRY>\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
+    override_usage = "wharf add [OPTIONS] <NAME>\n       wharf add [OPTIONS] <NAME> -- <COMMAND>...\n       wharf add [OPTIONS] <NAME> --npm|--pypi <PACKAGE> [-- <ARGS>...]\n       wharf add [OPTIONS] <NAME> <ENTRY>\n       wharf add [OPTIONS] <BLOCK>\n       wharf add [OPTIONS] -",
     after_help = "\
 Examples:
+  wharf add time
+  wharf add filesystem --arg allowed-dir=~/notes
+  wharf add github --secret-file GITHUB_PERSONAL_ACCESS_TOKEN=token.txt
   wharf add time -- uvx mcp-server-time
   wharf add memory --npm @modelcontextprotocol/server-memory
   wharf add github --env GITHUB_TOKEN -- npx -y @modelcontextprotocol/server-github
@@ -211,7 +215,8 @@ Examples:
   wharf add - < mcp.json"
 )]
 pub(crate) struct Add {
-    /// Its name, or a whole block of JSON, or `-` to read a block from standard input
+    /// The name of a known server, or a name for what follows, or a whole block of JSON, or `-` to read a block from
+    /// standard input
     #[arg(value_name = "NAME|BLOCK|-")]
     pub(crate) name: String,
     /// The entry of NAME as JSON, in place of a command
@@ -221,7 +226,7 @@ pub(crate) struct Add {
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<String>,
     /// Variable for it; `${env:NAME}` takes one of the daemon's. KEY alone is a secret that it needs: asked for on a
-    /// terminal, and kept sealed (`wharf secret`). May be repeated
+    /// terminal, and kept sealed (`wharf secret`); of a known server, it is taken from this shell. May be repeated
     #[arg(long, short, value_name = "KEY[=VALUE]", value_parser = variable)]
     pub(crate) env: Vec<(String, Option<String>)>,
     /// Put this before the name of each of its tools
@@ -243,6 +248,8 @@ pub(crate) struct Add {
     /// Register it switched off
     #[arg(long)]
     pub(crate) disabled: bool,
+    #[command(flatten)]
+    pub(crate) known: Known,
     #[command(flatten)]
     pub(crate) package: OfPackage,
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
 use wharfinger::model::expand::take;
 
-use super::{doctor, packages, read, secret};
+use super::{doctor, known, packages, read, secret};
 use crate::World;
 use crate::cli::{Add, is_block};
 use crate::failure::{Exit, Failure};
@@ -17,33 +17,50 @@ pub(super) struct Added {
     pub(super) name: String,
     tools: Option<usize>,
     pub(super) error: Option<String>,
+    verified: Option<u64>,
     finding: Option<Value>,
 }
 
 pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
+    let is_package = add.package.npm.is_some() || add.package.pypi.is_some();
+    if !is_package
+        && add.entry.is_empty()
+        && add.command.is_empty()
+        && add.name != "-"
+        && !is_block(&add.name)
+    {
+        return known::run(world, &add).await;
+    }
     let servers = servers(&add)?;
     ask_keys(world, &add, &servers).await?;
     let names: Vec<&str> = servers.keys().map(String::as_str).collect();
     // Other places to run do not exist yet, so whoever adds one is told once which one it is.
     let is_here = servers.values().any(|entry| entry.get("url").is_none());
-    let body = json!({"servers": servers, "replace": add.replace});
+    let connect = !add.known.no_connect;
+    let body = json!({"servers": servers, "replace": add.replace, "connect": connect});
     let client = world.paths.client();
     let what = format!("starting {} to list its tools", names.join(", "));
     let value = world
         .ui
         .wait(&what, client.post("/api/servers", Some(&body)))
         .await?;
+    let outcome = told(world, &value, connect);
+    if !world.ui.json && is_here {
+        world.ui.say(match names.len() {
+            1 => "it runs on this machine, with your rights",
+            _ => "they run on this machine, with your rights",
+        });
+    }
+    outcome
+}
+
+/// Says what became of new servers; a failure where one can't be connected to.
+pub(super) fn told(world: &World, value: &Value, connect: bool) -> Result<(), Failure> {
     let added: Vec<Added> = read(&value["servers"])?;
     if world.ui.json {
-        world.ui.answer_json(&value)?;
+        world.ui.answer_json(value)?;
     } else {
-        tell(world, &added, &value)?;
-        if is_here {
-            world.ui.say(match added.len() {
-                1 => "it runs on this machine, with your rights",
-                _ => "they run on this machine, with your rights",
-            });
-        }
+        tell(world, &added, value, connect)?;
     }
     if added.iter().any(|server| server.error.is_some()) {
         return Err(Failure::Known(Exit::Failed));
@@ -51,15 +68,26 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), Failure> {
-    for Added {
-        name, tools, error, ..
-    } in added
-    {
-        let tools = match (tools, error) {
-            (Some(tools), _) => count(*tools, "tool"),
-            (None, Some(_)) => "but its tools can't be listed".to_owned(),
-            (None, None) => "switched off".to_owned(),
+pub(super) fn tell(
+    world: &World,
+    added: &[Added],
+    value: &Value,
+    connect: bool,
+) -> Result<(), Failure> {
+    for server in added {
+        let Added {
+            name,
+            tools,
+            error,
+            verified,
+            ..
+        } = server;
+        let tools = match (tools, error, verified) {
+            (Some(tools), ..) => count(*tools, "tool"),
+            (None, Some(_), _) => "but its tools can't be listed".to_owned(),
+            (None, None, None) if !connect => "not verified".to_owned(),
+            (None, None, Some(_)) if !connect => "verified before".to_owned(),
+            (None, None, _) => "switched off".to_owned(),
         };
         world.ui.answer(&format!("added {name}, {tools}"))?;
     }
@@ -72,6 +100,7 @@ pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), 
     for Added {
         name,
         error,
+        verified,
         finding,
         ..
     } in added
@@ -83,8 +112,12 @@ pub(super) fn tell(world: &World, added: &[Added], value: &Value) -> Result<(), 
             }
             world.ui.hint(&format!(
                 "`wharf logs {name}` shows what it wrote; `wharf add --replace {name} …` corrects the entry, \
-                 `wharf remove {name}` removes it"
+                 `wharf test {name}` tries it again, `wharf remove {name}` removes it"
             ));
+        } else if !connect && verified.is_none() {
+            world
+                .ui
+                .hint(&format!("`wharf test {name}` connects to it"));
         }
     }
     Ok(())
@@ -115,7 +148,10 @@ fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
         None => {
             let entry = package
                 .unwrap_or_else(|| json!({"command": add.command[0], "args": add.command[1..]}));
-            servers.insert(add.name.clone(), entry);
+            servers.insert(
+                add.known.called.clone().unwrap_or_else(|| add.name.clone()),
+                entry,
+            );
         }
         Some(text) => {
             for server in pasted(&text).map_err(refused)? {
@@ -129,25 +165,30 @@ fn servers(add: &Add) -> Result<Map<String, Value>, Failure> {
         let Value::Object(entry) = entry else {
             continue;
         };
+        variables(add, entry);
         options(add, entry);
     }
     Ok(servers)
 }
 
-/// What the options say goes over what a block says.
-fn options(add: &Add, entry: &mut Map<String, Value>) {
-    if !add.env.is_empty() {
-        let env = entry.entry("env").or_insert_with(|| json!({}));
-        if !env.is_object() {
-            *env = json!({});
-        }
-        for (key, value) in &add.env {
-            env[key] = match value {
-                Some(value) => json!(value),
-                None => json!(take(key, true)),
-            };
-        }
+fn variables(add: &Add, entry: &mut Map<String, Value>) {
+    if add.env.is_empty() {
+        return;
     }
+    let env = entry.entry("env").or_insert_with(|| json!({}));
+    if !env.is_object() {
+        *env = json!({});
+    }
+    for (key, value) in &add.env {
+        env[key] = match value {
+            Some(value) => json!(value),
+            None => json!(take(key, true)),
+        };
+    }
+}
+
+/// What the options say goes over what a block says.
+pub(super) fn options(add: &Add, entry: &mut Map<String, Value>) {
     if let Some(prefix) = &add.prefix {
         entry.insert("toolPrefix".into(), json!(prefix));
     }

@@ -62,7 +62,7 @@ pub(super) async fn run(world: &World, import: &cli::Import) -> Result<(), Failu
             .ui
             .answer_json(&json!({"plan": facts(&items), "added": added}))?;
     } else {
-        tell(world, &servers, &added)?;
+        tell(world, &servers, &added, true)?;
         // One that was started has said so already.
         let has_said = |item: &Item| {
             servers

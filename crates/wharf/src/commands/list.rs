@@ -18,6 +18,24 @@ pub(super) struct Server {
     tools: Option<usize>,
     command: String,
     error: Option<String>,
+    #[serde(default)]
+    verified: Option<u64>,
+}
+
+impl Server {
+    /// Its state, and that it was never connected to (A19).
+    fn status(&self) -> String {
+        status(&self.status_text, &self.status.state, self.verified)
+    }
+}
+
+/// A state in words; of a server that waits for its first connection, that it is not verified.
+pub(super) fn status(text: &str, state: &str, verified: Option<u64>) -> String {
+    if state == "notStarted" && verified.is_none() {
+        format!("{text}, not verified")
+    } else {
+        text.to_owned()
+    }
 }
 
 #[derive(Deserialize)]
@@ -43,13 +61,13 @@ pub(super) async fn run(world: &World, agent: &str) -> Result<(), Failure> {
         world.ui.say("no servers yet");
         world
             .ui
-            .hint("add one: `wharf add time -- uvx mcp-server-time`");
+            .hint("add one: `wharf add time`, or `wharf search WORD` to find others");
         return Ok(());
     }
     let row = |server: &Server| {
         vec![
             server.name.clone(),
-            world.ui.brief(&server.status_text, 40),
+            world.ui.brief(&server.status(), 40),
             server
                 .tools
                 .map_or_else(|| "-".to_owned(), |tools| tools.to_string()),

@@ -13,6 +13,7 @@ pub(crate) mod docs;
 mod doctor;
 mod import;
 mod journal;
+mod known;
 mod list;
 mod logs;
 mod mcp;
@@ -24,6 +25,7 @@ mod server;
 mod status;
 mod stdio;
 mod stop;
+mod test;
 mod times;
 mod tools;
 mod up;
@@ -81,6 +83,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
             )
             .await
         }
+        Command::Test(test) => test::run(world, &test.name).await,
         Command::Logs(logs) => logs::run(world, logs).await,
         Command::Journal(journal) => journal::run(world, journal).await,
         Command::Tools(tools) => match tools.command {

@@ -9,6 +9,7 @@ use super::{part, read};
 use crate::World;
 use crate::cli::{Registry, Search};
 use crate::failure::{Exit, Failure};
+use crate::paths::quoted;
 use crate::ui::count;
 
 /// A known server, as the API tells it.
@@ -33,7 +34,7 @@ pub(super) struct Known {
     #[serde(default)]
     auth_args: Vec<String>,
     #[serde(default)]
-    pub(super) auth: bool,
+    auth: bool,
     #[serde(default)]
     pub(super) credential_files: Vec<CredentialFile>,
     npm_package: Option<String>,
@@ -52,6 +53,20 @@ pub(super) struct CredentialFile {
 }
 
 impl Known {
+    /// The command that signs in, where it has to.
+    pub(super) fn sign_in(&self) -> Option<String> {
+        let runner = match (&self.npm_package, &self.pypi_package) {
+            (Some(package), _) => format!("npx -y {package}"),
+            (None, Some(package)) => format!("uvx {package}"),
+            (None, None) => return None,
+        };
+        let words = self
+            .auth_args
+            .iter()
+            .map(|word| format!(" {}", quoted(word)));
+        self.auth.then(|| runner + &words.collect::<String>())
+    }
+
     /// What runs, in a few words.
     pub(super) fn source(&self) -> String {
         let at = |mark: &str| {
@@ -294,9 +309,7 @@ async fn show(world: &World, name: &str) -> Result<(), Failure> {
             ),
         );
     }
-    if known.auth {
-        line("signs in", &known.auth_args.join(" "));
-    }
+    line("signs in", &known.sign_in().unwrap_or_default());
     line(
         "best in",
         match known.location.as_str() {

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::list::{State, status};
 use super::{doctor, part, read};
 use crate::World;
 use crate::failure::{Exit, Failure};
@@ -12,7 +13,10 @@ use crate::ui::{Ui, count, plain};
 #[serde(rename_all = "camelCase")]
 struct Details {
     name: String,
+    status: State,
     status_text: String,
+    #[serde(default)]
+    verified: Option<u64>,
     command: String,
     error: Option<String>,
     place: String,
@@ -83,7 +87,12 @@ fn in_full(ui: &Ui, details: &Details) -> String {
         }
     };
     line("name", &details.name);
-    line("status", &details.status_text);
+    let status = status(
+        &details.status_text,
+        &details.status.state,
+        details.verified,
+    );
+    line("status", &status);
     line(
         "pid",
         &details.pid.map(|pid| pid.to_string()).unwrap_or_default(),

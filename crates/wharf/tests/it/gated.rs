@@ -126,6 +126,7 @@ fn a160_tools_have_switches() {
     mcp_s_x            s/x          hidden             new
     mcp_s_y            s/y          off, asks, locked  new
     mcp_install        its own      off, asks
+    mcp_available      its own      off, asks
     mcp_restart        its own      off, asks
     mcp_uninstall      its own      off, asks
     sys_get_config     its own      off, asks
@@ -221,6 +222,7 @@ fn what_changed_is_shown_and_reviewed() {
     mcp_s_only_on_odd_starts  s/only_on_odd_starts  off, asks  removed
     mcp_s_work                s/work                off, asks  changed, meaning
     mcp_install               its own               off, asks
+    mcp_available             its own               off, asks
     mcp_restart               its own               off, asks
     mcp_uninstall             its own               off, asks
     sys_get_config            its own               off, asks

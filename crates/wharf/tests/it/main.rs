@@ -14,6 +14,7 @@ mod doctor;
 mod gated;
 mod gone;
 mod journal;
+mod known;
 mod offline;
 mod pages;
 mod planted;

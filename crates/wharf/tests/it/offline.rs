@@ -181,9 +181,9 @@ fn wrong_usage_is_explained() {
     let wharf = Wharf::new();
     assert_snapshot!(wharf.run(&["add", "time"]), @"
     $ wharf add time
-    ! error: nothing to run for `time`
-    ! hint: `wharf add time -- npx -y some-mcp-server`
-    [exit 2]
+    ! error: no daemon runs for this home ([HOME]/wharf.sock)
+    ! hint: start one with `wharf up`
+    [exit 3]
     ");
     assert_snapshot!(wharf.run(&["add", "time", "uvx", "mcp server"]), @"
     $ wharf add time uvx mcp server
@@ -237,7 +237,7 @@ fn wrong_usage_is_explained() {
     $ wharf lst
     ! error: unrecognized subcommand 'lst'
     ! 
-    !   tip: some similar subcommands exist: 'stop', 'list'
+    !   tip: some similar subcommands exist: 'stop', 'test', 'list'
     ! 
     ! Usage: wharf [OPTIONS] <COMMAND>
     ! 

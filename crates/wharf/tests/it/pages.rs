@@ -46,6 +46,8 @@ fn help_is_documentation() {
       disable      Switch a server off: it keeps its entry and its name, but is not started and offers
                    no tools
       restart      Stop a server's processes, so that the next call starts a fresh one
+      test         Test the connection to a server: start it once, as for its first listing, and say how
+                   that went
       logs         Print what servers wrote to standard error
       journal      Print what agents, owners and servers did: calls, changes, starts and ends
       tools        List the tools an agent sees, or manage those of an agent you do not fully trust

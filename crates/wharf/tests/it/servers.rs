@@ -157,7 +157,7 @@ fn a_server_that_does_not_start_is_kept_and_explained() {
     ! warning: lost: `/nowhere/server` was not found
     ! cause: there is no program `/nowhere/server` where the daemon looks (WF-105)
     ! hint: install it, or give its whole path in the entry ([HOME]/settings.json:3): `command -v /nowhere/server`
-    ! hint: `wharf logs lost` shows what it wrote; `wharf add --replace lost …` corrects the entry, `wharf remove lost` removes it
+    ! hint: `wharf logs lost` shows what it wrote; `wharf add --replace lost …` corrects the entry, `wharf test lost` tries it again, `wharf remove lost` removes it
     ! it runs on this machine, with your rights
     [exit 1]
     ");
@@ -169,7 +169,7 @@ fn a_server_that_does_not_start_is_kept_and_explained() {
     !     fatal: missing BAD_API_KEY
     ! cause: the server does not start without BAD_API_KEY (WF-301)
     ! hint: give it BAD_API_KEY; it is asked for, and kept in the vault: `wharf add --replace dead --env BAD_API_KEY -- [FAKE] 'die-before-init=3'`
-    ! hint: `wharf logs dead` shows what it wrote; `wharf add --replace dead …` corrects the entry, `wharf remove dead` removes it
+    ! hint: `wharf logs dead` shows what it wrote; `wharf add --replace dead …` corrects the entry, `wharf test dead` tries it again, `wharf remove dead` removes it
     ! it runs on this machine, with your rights
     [exit 1]
     ");

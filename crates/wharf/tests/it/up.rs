@@ -42,7 +42,7 @@ fn an_empty_installation_is_told_what_to_do_next() {
     assert_snapshot!(wharf.run(&["list"]), @"
     $ wharf list
     ! no servers yet
-    ! hint: add one: `wharf add time -- uvx mcp-server-time`
+    ! hint: add one: `wharf add time`, or `wharf search WORD` to find others
     ");
     assert_snapshot!(wharf.run(&["tools"]), @"
     $ wharf tools

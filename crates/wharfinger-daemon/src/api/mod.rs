@@ -12,6 +12,7 @@ mod files;
 mod halt;
 mod journal;
 mod packages;
+mod probe;
 mod problem;
 mod registry;
 mod secrets;
@@ -54,6 +55,8 @@ pub(crate) use problem::ApiError;
         servers::restart,
         servers::stop,
         servers::discover,
+        servers::test,
+        probe::probe,
         servers::logs,
         servers::tools,
         packages::install,
@@ -155,6 +158,8 @@ pub(crate) fn router(daemon: &Arc<Daemon>) -> Router<Arc<Daemon>> {
         .route(&format!("{one}/restart"), post(servers::restart))
         .route(&format!("{one}/stop"), post(servers::stop))
         .route(&format!("{one}/discover"), post(servers::discover))
+        .route(&format!("{one}/test"), post(servers::test))
+        .route("/api/probe", post(probe::probe))
         .route(&format!("{one}/trial"), post(doctor::trial))
         .route(&format!("{one}/logs"), get(servers::logs))
         .route(

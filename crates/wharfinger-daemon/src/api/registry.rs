@@ -180,11 +180,12 @@ async fn current(daemon: &Arc<Daemon>) -> Current {
                 let stop = refreshing.stop.clone();
                 stop.run_until_cancelled(refreshing.registry.refresh())
                     .await;
+                refreshing.know();
             });
         }
         Some(First(true)) => drop(daemon.registry.refresh().await),
     }
-    daemon.registry.current()
+    daemon.know()
 }
 
 /// A known server in full.
@@ -250,7 +251,8 @@ pub(crate) async fn refresh(
 ) -> Result<Json<ListInForce>, ApiError> {
     let refreshing = daemon.clone();
     uninterrupted(&daemon, async move {
-        Ok(Json((&refreshing.registry.refresh().await).into()))
+        refreshing.registry.refresh().await;
+        Ok(Json((&refreshing.know()).into()))
     })
     .await
 }

@@ -11,7 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use wharfinger::config::{self, PastedError};
 use wharfinger::doctor::Finding;
 use wharfinger::model::{AgentName, Declared, Problem, ServerName, SessionId, Severity, Source};
-use wharfinger::{Details, Installing, Report, SessionOptions};
+use wharfinger::{Connect, Connected, Details, Installing, Report, SessionOptions};
 use wharfinger_wire::json::{Object, string};
 
 use super::problem::{Body, Path, Query};
@@ -84,6 +84,14 @@ pub(crate) struct NewServers {
     /// Whether entries of the same name are replaced; else they are refused.
     #[serde(default)]
     replace: bool,
+    /// Whether they are connected to before this returns; true unless said otherwise. Those that are not wait for
+    /// whoever first lists tools, and are `verified` by that.
+    #[serde(default = "yes")]
+    connect: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What became of a new server.
@@ -96,6 +104,11 @@ pub(crate) struct Added {
     /// Why it could not be asked; it is added all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// When it was last connected to as it is now; `null`: never.
+    verified: Option<u64>,
+    /// How connecting to it went, where that was done in this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<Connected>,
     /// What is wrong with it, why, and the way out.
     #[serde(skip_serializing_if = "Option::is_none")]
     finding: Option<Finding>,
@@ -133,7 +146,15 @@ pub(crate) async fn add(
                 config::set(&text, &server.entry.name, &server.json)
             })
         };
-        Ok(changing.settings.edit(&changing.wharf, edit).await?)
+        let connect = if new.connect {
+            Connect::Now
+        } else {
+            Connect::Later
+        };
+        Ok(changing
+            .settings
+            .edit_to(&changing.wharf, edit, connect)
+            .await?)
     })
     .await?;
     // Who replaces an entry means it to be used.
@@ -144,7 +165,7 @@ pub(crate) async fn add(
     for (index, server) in pasted
         .iter()
         .enumerate()
-        .filter(|(_, server)| server.entry.enabled)
+        .filter(|(_, server)| server.entry.enabled && new.connect)
     {
         let (wharf, entry) = (daemon.wharf.clone(), server.entry.clone());
         asking.spawn(async move {
@@ -165,6 +186,8 @@ pub(crate) async fn add(
             name: name.to_string(),
             tools: None,
             error: None,
+            verified: None,
+            connection: None,
             finding: None,
         })
         .collect();
@@ -176,6 +199,14 @@ pub(crate) async fn add(
                 added.error = Some(error);
                 added.finding = daemon.wharf.finding(&added.name);
             }
+        }
+    }
+    let config = daemon.wharf.config();
+    for server in &mut servers {
+        let entry = config.server(&server.name);
+        server.verified = entry.and_then(|entry| daemon.wharf.verified(entry));
+        if server.tools.is_some() || server.error.is_some() {
+            server.connection = daemon.wharf.last_connection(&server.name);
         }
     }
     // Of the daemon's own view: a variable may be set in the shell and not here.
@@ -372,6 +403,18 @@ pub(crate) async fn discover(
     daemon.wharf.forget_failure(&name);
     daemon.wharf.discover(&name).await.ok();
     report(&daemon, &name)
+}
+
+/// Connects to a server as it would be started for its first listing, and says how that went. Its processes that run are
+/// left alone, and a failure takes nothing away that is known of it.
+#[utoipa::path(post, path = "/api/servers/{name}/test", params(("name" = String, Path)),
+    responses((status = 200, body = Connected), (status = 404, body = ApiError)))]
+pub(crate) async fn test(
+    State(daemon): State<Arc<Daemon>>,
+    Path(name): Path<String>,
+) -> Result<Json<Connected>, ApiError> {
+    let testing = daemon.wharf.test(&name).await;
+    testing.map(Json).map_err(ApiError::unknown)
 }
 
 /// How many lines.

@@ -30,3 +30,4 @@ mod start;
 mod stateless;
 mod stdio;
 mod tasks;
+mod trials;

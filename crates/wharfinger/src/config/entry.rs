@@ -166,6 +166,12 @@ pub const FIELDS: &[Field] = &[
         "When true, agents of the agent profile may attach it by themselves",
     ),
     field(
+        "location",
+        "host",
+        "host",
+        "Where it runs: on this machine, with the rights of whoever runs the daemon; containers come later",
+    ),
+    field(
         "type",
         "string",
         "stdio",
@@ -224,6 +230,7 @@ pub(super) fn read(
     if manners == Manners::Shared && enabled.is_none() {
         enabled = members.bool("disabled").map(|disabled| !disabled);
     }
+    location(&mut members);
     let roots = members.choice(
         "roots",
         &[
@@ -429,6 +436,24 @@ fn wrong_secrets(
              line"
         );
         members.complain("args", None, message);
+    }
+}
+
+/// Where it is to run: here, which need not be said.
+fn location(members: &mut Members<'_>) {
+    if let Some((location, place)) = members.text("location") {
+        match location.as_str() {
+            "host" => {}
+            "container" => members.complain(
+                "location",
+                Some(&place),
+                "containers come later; until then `host` is where it can run".into(),
+            ),
+            other => {
+                let message = format!("must be `host`, not {other:?}");
+                members.complain("location", Some(&place), message);
+            }
+        }
     }
 }
 

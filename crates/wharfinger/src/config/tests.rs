@@ -457,7 +457,7 @@ fn what_other_programs_write_works_as_it_is() {
 #[test]
 fn every_setting_of_the_daemon_is_read_and_shown() {
     let host = r#"{"daemon": {"listen": "localhost:0", "allowedHosts": ["a"], "secretVariables": ["B_*"],
-        "passVariables": ["C"], "hostAccess": true, "hostApproved": ["d=npm:d"], "journalRows": 15, "maxLineBytes": 1, "maxBodyBytes": 2, "maxListPages": 3, "maxTools": 4,
+        "passVariables": ["C"], "hostAccess": true, "hostApproved": ["d=npm:d"], "registryUrl": "https://e.example/list", "officialRegistryUrl": "", "journalRows": 15, "maxLineBytes": 1, "maxBodyBytes": 2, "maxListPages": 3, "maxTools": 4,
         "stderrLines": 5, "stderrLineBytes": 6, "maxQueuedCalls": 7, "maxSessionRequests": 8, "maxSessions": 9,
         "listWaitSeconds": 0.5, "inputWaitSeconds": 10, "approvalSeconds": 16, "approvalPatienceSeconds": 17, "sessionIdleSeconds": 11, "exitWaitSeconds": 12, "termWaitSeconds": 13, "probeWaitSeconds": 14}}"#;
     let loaded = load(&inputs(host, "", &[]));
@@ -473,6 +473,8 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
         "[\"C\"]",
         "true",
         "[\"d=npm:d\"]",
+        "\"https://e.example/list\"",
+        "\"\"",
         "15",
         "1",
         "2",
@@ -493,6 +495,18 @@ fn every_setting_of_the_daemon_is_read_and_shown() {
         "14",
     ];
     assert_eq!(shown, expect);
+}
+
+#[test]
+fn a8_an_address_of_a_list_is_one() {
+    for wrong in ["example.com/list", "file:///list", "x"] {
+        let host = serde_json::json!({"daemon": {"registryUrl": wrong}}).to_string();
+        let found = problems(&load(&inputs(&host, "", &[])));
+        assert!(
+            found.len() == 1 && found[0].contains("must be an address like"),
+            "{found:?}"
+        );
+    }
 }
 
 #[test]

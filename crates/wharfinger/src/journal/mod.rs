@@ -19,4 +19,4 @@ pub use events::{Event, EventKind, Events};
 pub use handle::{Filter, Journal, Part};
 pub use prepare::Redact;
 pub use record::{Arguments, Kind, Outcome, Record, Row, Who};
-pub use store::{AgentRow, ClaimRow, DiscoveryRow, Store, StoreError};
+pub use store::{AgentRow, ClaimRow, DiscoveryRow, Store, StoreError, VerifiedRow};

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use crate::model::KnownName;
 
 /// The schema this program writes.
-const SCHEMA: i64 = 3;
+const SCHEMA: i64 = 4;
 
 /// Why the database could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,17 @@ pub struct AgentRow {
     pub name: String,
     /// Milliseconds since 1970.
     pub created: i64,
+}
+
+/// That a server of the owner was connected to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerifiedRow {
+    /// Its name.
+    pub server: String,
+    /// Hash of what ran.
+    pub identity: String,
+    /// Milliseconds since 1970.
+    pub at: i64,
 }
 
 /// A name or URI that several servers offer, and how one of them has it.
@@ -165,11 +176,40 @@ impl Store {
         .await
     }
 
-    /// Forgets a server's discoveries, and which names it has.
+    /// Forgets a server's discoveries, which names it has, and that it was connected to.
     pub async fn forget_discoveries(&self, server: String) -> Result<(), StoreError> {
         self.run(move |db| {
             db.execute("DELETE FROM discovery WHERE server = ?1", [&server])?;
             db.execute("DELETE FROM claims WHERE server = ?1", [&server])?;
+            db.execute("DELETE FROM verified WHERE server = ?1", [&server])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Which servers were connected to.
+    pub async fn verified(&self) -> Result<Vec<VerifiedRow>, StoreError> {
+        self.run(|db| {
+            db.prepare_cached("SELECT server, identity, at FROM verified")?
+                .query_map([], |row| {
+                    Ok(VerifiedRow {
+                        server: row.get(0)?,
+                        identity: row.get(1)?,
+                        at: row.get(2)?,
+                    })
+                })?
+                .collect()
+        })
+        .await
+    }
+
+    /// Keeps that a server was connected to; what was known of it before goes.
+    pub async fn keep_verified(&self, row: VerifiedRow) -> Result<(), StoreError> {
+        self.run(move |db| {
+            db.prepare_cached(
+                "INSERT OR REPLACE INTO verified(server, identity, at) VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![row.server, row.identity, row.at])?;
             Ok(())
         })
         .await
@@ -332,6 +372,11 @@ fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
              INSERT INTO journal_ends VALUES (1, 0, zeroblob(32), 0, zeroblob(32));",
         )?;
     }
+    if found < 4 {
+        transaction.execute_batch(
+            "CREATE TABLE verified(server TEXT PRIMARY KEY, identity TEXT NOT NULL, at INTEGER NOT NULL);",
+        )?;
+    }
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.commit()?;
     Ok(())
@@ -373,6 +418,14 @@ mod tests {
                 .keep_names("s".into(), vec![name.clone()])
                 .await
                 .unwrap();
+            let verified = |at| VerifiedRow {
+                server: "s".into(),
+                identity: format!("i{at}"),
+                at,
+            };
+            store.keep_verified(verified(1)).await.unwrap();
+            store.keep_verified(verified(2)).await.unwrap();
+            assert_eq!(store.verified().await.unwrap(), [verified(2)]);
             let agent = AgentRow {
                 name: "default".into(),
                 created: 1,
@@ -410,6 +463,7 @@ mod tests {
         store.forget_discoveries("s".into()).await.unwrap();
         assert_eq!(store.discovery("k0".into()).await.unwrap(), None);
         assert_eq!(store.claims().await.unwrap(), []);
+        assert_eq!(store.verified().await.unwrap(), []);
     }
 
     #[test]

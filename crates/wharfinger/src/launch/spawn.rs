@@ -118,7 +118,8 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
         program: expand::workspace(command, &dir),
         args: args
             .iter()
-            .map(|arg| expand::workspace(arg, &dir))
+            .filter(|arg| !arg.is_empty())
+            .map(|arg| at_home(&expand::workspace(arg, &dir), inherit))
             .collect(),
         cwd,
         env: Secret::new(env),
@@ -132,6 +133,14 @@ fn unique(mut names: Vec<String>) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// An argument that begins at the home folder, `~/notes`, as a shell would have it (A22).
+fn at_home(arg: &str, inherit: &Inherit) -> String {
+    match (arg.strip_prefix("~/"), inherit.host.get("HOME")) {
+        (Some(rest), Some(home)) => format!("{}/{rest}", home.trim_end_matches('/')),
+        (Some(_), None) | (None, _) => arg.to_owned(),
+    }
 }
 
 /// Why a process could not be started.

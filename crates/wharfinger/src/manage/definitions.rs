@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 pub enum Tool {
     /// `mcp_install`
     Install,
+    /// `mcp_available`
+    Available,
     /// `mcp_restart`
     Restart,
     /// `mcp_uninstall`
@@ -25,8 +27,9 @@ pub enum Tool {
 
 impl Tool {
     /// All of them. They are there whether or not an agent has servers, in every mode of running (A89, P4, P8).
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Install,
+        Self::Available,
         Self::Restart,
         Self::Uninstall,
         Self::GetConfig,
@@ -40,6 +43,7 @@ impl Tool {
     pub fn name(self) -> &'static str {
         match self {
             Self::Install => "mcp_install",
+            Self::Available => "mcp_available",
             Self::Restart => "mcp_restart",
             Self::Uninstall => "mcp_uninstall",
             Self::GetConfig => "sys_get_config",
@@ -59,6 +63,13 @@ impl Tool {
     pub fn definition(self) -> Value {
         let (description, properties, required) = match self {
             Self::Install => install(),
+            Self::Available => (
+                "List the MCP servers that `mcp_install` would attach for you because your owner made them available, and find well-known ones to install: with `query`, the result has their packages, the variables they need, and advisories to weigh and to tell your principal. Installs nothing.",
+                json!({
+                    "query": {"type": "string", "description": "Words to look for, such as `calendar`; without, the available servers alone."},
+                }),
+                &[][..],
+            ),
             Self::Restart => named(
                 "Connect an MCP server again, for instance after correcting its credentials. Its tools stay as they are declared, and what is newly offered is added. The result says where the server ran, and its error and last lines if it did not come up.",
             ),
@@ -124,7 +135,7 @@ impl Tool {
             schema["required"] = required.into();
         }
         let (read_only, destructive, open_world) = match self {
-            Self::GetConfig | Self::FsRead => (true, false, false),
+            Self::Available | Self::GetConfig | Self::FsRead => (true, false, false),
             Self::Fetch => (true, false, true),
             Self::Install | Self::Restart => (false, false, true),
             Self::Uninstall | Self::UpdateConfig | Self::FsWrite => (false, true, false),
@@ -301,7 +312,8 @@ pub fn declaration(config: &Value, tool: Tool) -> Declaration {
 mod tests {
     use super::*;
     use crate::manage::{
-        Error, Fetch, FsRead, FsWrite, GetConfig, Install, Restart, Uninstall, UpdateConfig,
+        Available, Error, Fetch, FsRead, FsWrite, GetConfig, Install, Restart, Uninstall,
+        UpdateConfig,
     };
 
     fn complaints(tool: Tool, arguments: &Value) -> Vec<String> {
@@ -313,6 +325,7 @@ mod tests {
         }
         match tool {
             Tool::Install => of(Install::read(arguments)),
+            Tool::Available => of(Available::read(arguments)),
             Tool::Restart => of(Restart::read(arguments)),
             Tool::Uninstall => of(Uninstall::read(arguments)),
             Tool::GetConfig => of(GetConfig::read(arguments)),
@@ -362,7 +375,7 @@ mod tests {
     #[test]
     fn a78_the_definitions_are_tools_of_the_protocol() {
         let all = definitions();
-        assert_eq!(all.len(), 8);
+        assert_eq!(all.len(), Tool::ALL.len());
         for (tool, definition) in Tool::ALL.into_iter().zip(all) {
             assert_eq!(Tool::named(tool.name()), Some(tool));
             assert_eq!(definition["name"], tool.name());
@@ -377,7 +390,7 @@ mod tests {
     fn a89_all_are_off_and_hidden_and_restricted_at_first() {
         let mut config = json!({"id": "x"});
         assert!(merge_missing(&mut config));
-        assert_eq!(config["tools"].as_array().unwrap().len(), 8);
+        assert_eq!(config["tools"].as_array().unwrap().len(), 9);
         for tool in Tool::ALL {
             let expect = Declaration {
                 restricted: true,
@@ -396,7 +409,7 @@ mod tests {
         let mut config = json!({"tools": [{"name": "other"}, row]});
         merge_missing(&mut config);
         let rows = config["tools"].as_array().unwrap();
-        assert_eq!(rows.len(), 9);
+        assert_eq!(rows.len(), 10);
         assert_eq!(rows[1], row);
         let mut odd = json!({"tools": {"fs_read": true}});
         assert!(!merge_missing(&mut odd));

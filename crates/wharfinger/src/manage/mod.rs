@@ -7,6 +7,7 @@
 //! | tool | read by | decided by |
 //! |---|---|---|
 //! | `mcp_install` | [`Install`] | [`plan`], [`host_gate`] |
+//! | `mcp_available` | [`Available`] | the list of known servers |
 //! | `mcp_restart`, `mcp_uninstall` | [`Restart`], [`Uninstall`] | [`find`], [`remove`] |
 //! | `sys_get_config` | [`GetConfig`] | [`tree::read`] |
 //! | `sys_update_config` | [`UpdateConfig`] | [`tree::update`] |
@@ -27,9 +28,9 @@ mod plan;
 pub mod tree;
 
 pub use arguments::{
-    Action, Attach, CredentialFile, CredentialGet, CredentialSet, Detach, Encoding, Fetch, FsRead,
-    FsWrite, GetConfig, HeaderEnv, Install, Kind, Method, PackageNamed, Probe, ProbeTarget,
-    Protection, Restart, Section, Uninstall, UpdateConfig, WriteMode,
+    Action, Attach, Available, CredentialFile, CredentialGet, CredentialSet, Detach, Encoding,
+    Fetch, FsRead, FsWrite, GetConfig, HeaderEnv, Install, Kind, Method, PackageNamed, Probe,
+    ProbeTarget, Protection, Restart, Section, Uninstall, UpdateConfig, WriteMode,
 };
 pub use definitions::{
     Declaration, Tool, declaration, default_declarations, definitions, merge_missing,
@@ -42,7 +43,7 @@ pub use outcome::{
     AlreadyInstalled, Connection, InstallFailed, Installed, Persisted, Restarted, Uninstalled,
     Updated,
 };
-pub use package::{is_sensitive_header, name_for, package_name};
+pub use package::{check_name, is_sensitive_header, name_for, package_name};
 pub use plan::{
     Envelope, NewServer, Plan, Registration, Rerun, SealedFile, SealedValue, Situation, plan,
 };

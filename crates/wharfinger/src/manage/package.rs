@@ -8,7 +8,7 @@ use crate::model::package::{self, PackageKind};
 const LONGEST: usize = 32;
 
 /// The charset of names we create (A15). Those in files made elsewhere are taken as they are.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), String> {
     let fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     if name.starts_with(['_', '-']) || !name.chars().all(fine) || name.is_empty() {
         return Err(

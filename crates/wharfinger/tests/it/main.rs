@@ -32,5 +32,6 @@ mod sessions;
 mod stopping;
 mod structure;
 mod supervised;
+mod trial;
 mod watched;
 mod yard;

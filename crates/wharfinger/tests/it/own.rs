@@ -30,6 +30,7 @@ pub(crate) async fn trust(yard: &Yard) {
     yard.wharf.set_agent("bot", settings).await.unwrap();
     for tool in [
         "mcp_install",
+        "mcp_available",
         "mcp_restart",
         "mcp_uninstall",
         "sys_get_config",
@@ -319,5 +320,99 @@ async fn a192_a195_servers_of_an_agent_stand_in_its_scratch_folder_which_it_is_n
     assert!(!config.to_string().contains("scratch"), "{config}");
     session.end().await;
     poll_until("the folder to go", tokio::time::sleep, || !cwd.exists()).await;
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a77_a_tool_lists_what_is_available_and_what_is_known() {
+    let servers = json!({
+        "open": fake(&[], json!({ "agentVisible": true })),
+        "shut": fake(&[], json!({})),
+        "off": fake(&[], json!({ "agentVisible": true, "enabled": false })),
+    });
+    let yard = trusted(servers, false).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let said = ask(&session, "mcp_available", json!({})).await;
+    assert_eq!(said["known"], json!([]));
+    let found: Vec<&Value> = said["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| &s["name"])
+        .collect();
+    assert_eq!(found, ["open"]);
+    assert_eq!(said["servers"][0]["attached"], false);
+    ask(
+        &session,
+        "mcp_install",
+        json!({ "name": "open", "package": "open" }),
+    )
+    .await;
+    let said = ask(&session, "mcp_available", json!({ "query": "OPEN" })).await;
+    assert_eq!(said["servers"][0]["attached"], true, "{said}");
+    // With what to weigh before, and nothing that should not be installed.
+    let said = ask(&session, "mcp_available", json!({ "query": "gmail" })).await;
+    assert_eq!(said["servers"], json!([]));
+    let gmail = &said["known"][0];
+    assert_eq!(
+        (&gmail["type"], &gmail["package"]),
+        (&json!("npm"), &json!("@gongrzhe/server-gmail-autoauth-mcp"))
+    );
+    assert!(
+        gmail["advisory"].as_str().unwrap().contains("archived"),
+        "{gmail}"
+    );
+    let said = ask(&session, "mcp_available", json!({ "query": "puppeteer" })).await;
+    let found: Vec<&str> = said["known"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| s["name"].as_str().unwrap())
+        .collect();
+    assert!(!found.contains(&"puppeteer"), "{found:?}");
+    let said = ask(&session, "mcp_available", json!({ "word": "x" })).await;
+    assert!(
+        said["error"]
+            .as_str()
+            .unwrap()
+            .contains("`word` is not known"),
+        "{said}"
+    );
+    yard.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a5_a6_a13_what_is_known_of_a_package_is_weighed_before_an_agent_installs_it() {
+    let yard = trusted(json!({}), true).await;
+    let session = session(&yard, "one");
+    names(&session).await;
+    let check = async |arguments: Value, expect: &str| {
+        let mut arguments = arguments;
+        arguments["host"] = json!(true);
+        let said = ask(&session, "mcp_install", arguments).await;
+        assert_eq!(said["success"], false, "{said}");
+        assert!(said["error"].as_str().unwrap().contains(expect), "{said}");
+    };
+    check(
+        json!({ "package": "@modelcontextprotocol/server-puppeteer@2025.5.12" }),
+        "use `playwright`",
+    )
+    .await;
+    check(
+        json!({ "package": "github-mcp-server" }),
+        "is named like a well-known server and is another one",
+    )
+    .await;
+    check(
+        json!({ "package": "telegram-mcp", "type": "pypi" }),
+        "is named like a well-known server",
+    )
+    .await;
+    let config = ask(&session, "sys_get_config", json!({ "section": "mcp" })).await;
+    assert!(
+        !config.to_string().contains("puppeteer"),
+        "nothing was installed: {config}"
+    );
     yard.close().await;
 }

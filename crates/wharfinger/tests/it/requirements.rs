@@ -7,17 +7,14 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 77;
 
 /// Rows of the agent profile that are built, from and to.
-const BUILT: [(usize, usize); 12] = [
-    (1, 5),
-    (7, 9),
-    (11, 14),
-    (20, 20),
+const BUILT: [(usize, usize); 9] = [
+    (1, 27),
     (60, 68),
     (73, 98),
     (99, 112),
     (140, 166),
     (180, 196),
-    (200, 200),
+    (199, 200),
     (202, 234),
     (236, 236),
 ];

@@ -17,6 +17,22 @@ use super::Error;
 use reader::Reader;
 pub(super) use reader::kind;
 
+/// `mcp_available`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Available {
+    /// Words to look for.
+    pub query: Option<String>,
+}
+
+impl Available {
+    /// Reads the arguments of a call.
+    pub fn read(arguments: &Value) -> Result<Self, Error> {
+        let mut reader = Reader::new(arguments)?;
+        let query = reader.word("query");
+        reader.done(Self { query })
+    }
+}
+
 /// `mcp_restart`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restart {
