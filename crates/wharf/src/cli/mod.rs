@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Stop(Stop),
     /// End an emergency stop: servers may start again, each when it is next wanted
     Release,
-    Add(Add),
+    Add(Box<Add>),
     Search(Search),
     #[command(subcommand)]
     Registry(Registry),
@@ -249,9 +249,9 @@ pub(crate) struct Add {
     #[arg(long)]
     pub(crate) disabled: bool,
     #[command(flatten)]
-    pub(crate) known: Known,
-    #[command(flatten)]
     pub(crate) package: OfPackage,
+    #[command(flatten)]
+    pub(crate) known: Known,
 }
 
 // No doc comment on what is shared by commands: it would become the help of each.

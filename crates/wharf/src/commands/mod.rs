@@ -63,7 +63,7 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
         Command::Doctor(doctor) => doctor::run(world, doctor).await,
         Command::Stop(stop) => stop::run(world, &stop).await,
         Command::Release => stop::release(world).await,
-        Command::Add(add) => add::run(world, add).await,
+        Command::Add(add) => add::run(world, *add).await,
         Command::Search(search) => registry::search(world, &search).await,
         Command::Registry(command) => registry::registry(world, &command).await,
         Command::List(agent) => list::run(world, &agent.agent).await,

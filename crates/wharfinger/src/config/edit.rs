@@ -109,7 +109,9 @@ pub fn replace_texts(text: &str, members: &[TextMember]) -> Result<String, EditE
                 .get(&member.section)
                 .and_then(|property| property.object_value());
             let property = section.and_then(|section| section.get(&member.name));
-            let value = property.as_ref().and_then(|property| property.value());
+            let value = property
+                .as_ref()
+                .and_then(jsonc_parser::cst::CstObjectProp::value);
             let literal = value.and_then(|value| value.as_string_lit());
             let is_same = literal
                 .and_then(|literal| literal.decoded_value().ok())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::entry::{placeholders, sounds_secret};
 use super::{Entry, Location};
@@ -77,31 +77,24 @@ pub fn fill(entry: &Entry, answers: &Answers) -> Result<Value, FillError> {
     Ok(Value::Object(server))
 }
 
-/// What runs a package.
+/// The package, and what it is given; it is installed before it first runs.
 fn package(entry: &Entry, args: Vec<String>) -> Map<String, Value> {
-    let mut words: Vec<String> = vec![];
-    let version = entry.version.as_ref();
-    let command = if let Some(package) = &entry.npm_package {
-        let version = version.map(|version| format!("@{version}"));
-        words.extend([
-            "-y".to_owned(),
-            format!("{package}{}", version.unwrap_or_default()),
-        ]);
-        "npx"
+    let mut server = Map::new();
+    if let Some(package) = &entry.npm_package {
+        server.insert("npmPackage".into(), package.clone().into());
     } else {
-        let package = entry.pypi_package.as_deref().unwrap_or_default();
-        let with = entry
-            .with
-            .iter()
-            .flat_map(|with| ["--with".to_owned(), with.clone()]);
-        words.extend(with);
-        let version = version.map(|version| format!("=={version}"));
-        words.push(format!("{package}{}", version.unwrap_or_default()));
-        "uvx"
-    };
-    words.extend(args);
-    let server = json!({ "command": command, "args": words });
-    server.as_object().cloned().unwrap_or_default()
+        server.insert("pypiPackage".into(), entry.pypi_package.clone().into());
+    }
+    if let Some(version) = &entry.version {
+        server.insert("version".into(), version.clone().into());
+    }
+    if !entry.with.is_empty() {
+        server.insert("with".into(), entry.with.clone().into());
+    }
+    if !args.is_empty() {
+        server.insert("args".into(), args.into());
+    }
+    server
 }
 
 fn remote(entry: &Entry) -> Map<String, Value> {
@@ -155,6 +148,8 @@ fn filled(arg: &str, answers: &Answers) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn entry(fields: Value) -> Entry {
@@ -175,12 +170,12 @@ mod tests {
         };
         check(
             json!({"name": "a", "npmPackage": "@x/a", "requiredEnvKeys": ["KEY"], "optionalEnvKeys": ["MORE"]}),
-            json!({"command": "npx", "args": ["-y", "@x/a"],
+            json!({"npmPackage": "@x/a",
                 "env": {"KEY": "${secret:KEY}", "MORE": "${secret:MORE?}"}, "location": "host"}),
         );
         check(
             json!({"name": "a", "pypiPackage": "a", "version": "1.2", "with": ["mcp<2"], "args": ["stdio"]}),
-            json!({"command": "uvx", "args": ["--with", "mcp<2", "a==1.2", "stdio"], "location": "host"}),
+            json!({"pypiPackage": "a", "version": "1.2", "with": ["mcp<2"], "args": ["stdio"], "location": "host"}),
         );
         check(
             json!({"name": "a", "url": "https://a.example/mcp", "bearerTokenEnvVar": "TOKEN",
@@ -209,8 +204,8 @@ mod tests {
         )
         .unwrap();
         // What was filled in is not read again.
-        assert_eq!(filled["args"][2], "--root=~/notes {mode},ro");
-        assert_eq!(filled["args"][4], "ro");
+        assert_eq!(filled["args"][0], "--root=~/notes {mode},ro");
+        assert_eq!(filled["args"][2], "ro");
         let unknown = fill(&files, &answers(&[("dir", "x")])).unwrap_err();
         assert_eq!(
             unknown.to_string(),
