@@ -8,7 +8,7 @@ use wharfinger_wire::json::Object;
 use crate::discover::{Found, Known};
 use crate::doctor::Finding;
 use crate::model::{
-    AgentName, Declared, ServerEntry, Severity, Source, Status, Transport, nearest,
+    AgentName, Declared, PackageKind, ServerEntry, Severity, Source, Status, Transport, nearest,
 };
 use crate::packages::PackageReport;
 use crate::servers::{Ping, ServerHandle};
@@ -32,7 +32,7 @@ pub struct Report {
     pub status_text: String,
     /// How many tools it offers, if that is known.
     pub tools: Option<usize>,
-    /// Command line or address, without values of variables.
+    /// Command line, package with its arguments, or address; without values of variables.
     pub command: String,
     /// `stdio` or `http`.
     pub transport: &'static str,
@@ -347,7 +347,7 @@ impl Wharf {
             tools: self
                 .known(entry, agent)
                 .map(|known| known.listing.tools.len()),
-            command: redactor.text(&command_line(&entry.transport)).into_owned(),
+            command: redactor.text(&command_line(entry)).into_owned(),
             transport: match entry.transport {
                 Transport::Stdio { .. } => "stdio",
                 Transport::Http { .. } => "http",
@@ -441,8 +441,17 @@ fn broken(name: &str, source: Source, error: String) -> Report {
     }
 }
 
-fn command_line(transport: &Transport) -> String {
-    match transport {
+/// As it is written, or the package and what it is given.
+fn command_line(entry: &ServerEntry) -> String {
+    if let (Some(package), Some((_, args))) = (&entry.package, entry.runs_package()) {
+        let kind = match package.kind {
+            PackageKind::Npm => "npm",
+            PackageKind::Pypi => "pypi",
+        };
+        let package = format!("{kind}:{}", package.spec());
+        return shell_words::join(std::iter::once(&package).chain(&args));
+    }
+    match &entry.transport {
         Transport::Stdio { command, args, .. } => {
             shell_words::join(std::iter::once(command).chain(args))
         }

@@ -274,6 +274,8 @@ fn field_value(entry: &ServerEntry, field: &str) -> Option<Value> {
         ("roots", _) => json!(entry.roots),
         ("agentVisible", _) => json!(entry.agent_visible),
         ("inheritEnv", _) => json!(entry.inherit_env),
+        // Containers come later.
+        ("location", Transport::Stdio { .. }) => json!("host"),
         _ => return None,
     })
 }
@@ -306,7 +308,8 @@ mod tests {
 
     #[test]
     fn every_field_is_shown() {
-        let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"url": "http://x"}}}"#;
+        let text = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"url": "http://x"},
+            "c": {"npmPackage": "x"}, "d": {"pypiPackage": "x"}}}"#;
         let settings = Some(File {
             name: "s".into(),
             text: text.into(),

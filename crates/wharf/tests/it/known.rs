@@ -1,4 +1,4 @@
-//! Known servers, from `search` to a server that is verified. What `npx` would fetch is a fake server here.
+//! Known servers, from `search` to a server that is verified. What `npm` would install is a fake server here.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -28,7 +28,7 @@ fn list() -> Value {
     ]})
 }
 
-/// A home whose list is the one of these tests, with an `npx` that runs the fake server.
+/// A home whose list is the one of these tests, with an `npm` whose every package is the fake server.
 fn known() -> Wharf {
     let wharf = Wharf::new();
     let url = "http://127.0.0.1:9/list";
@@ -40,14 +40,22 @@ fn known() -> Wharf {
     wharf
         .home
         .write_config(&json!({"daemon": {"registryUrl": url, "officialRegistryUrl": ""}}));
-    let npx = wharf.home.write(
-        "bin/npx",
-        &format!(
-            "#!/bin/sh\nshift 2\nexec {} \"$@\"\n",
-            fake_server().display()
-        ),
+    // The package's only file is never read: what would run it is a fake server.
+    let npm = r#"#!/bin/sh
+name=$(sed -n 's/.*"\([a-z]*-mcp\)": "\*".*/\1/p' package.json)
+mkdir -p "node_modules/$name"
+echo "{\"name\": \"$name\", \"version\": \"1.0.0\", \"bin\": \"server.js\"}" >"node_modules/$name/package.json"
+echo >"node_modules/$name/server.js"
+echo "{\"packages\": {\"node_modules/$name\": {\"version\": \"1.0.0\"}}}" >package-lock.json
+"#;
+    let server = fake_server().display().to_string();
+    let node = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo v22.0.0 && exit\nshift\nexec {server} \"$@\"\n"
     );
-    std::fs::set_permissions(npx, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (name, script) in [("bin/npm", npm), ("bin/node", &node)] {
+        let program = wharf.home.write(name, script);
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
     wharf
 }
 

@@ -93,93 +93,97 @@ async fn a19_a_server_can_be_saved_without_connecting() {
     dock.close().await;
 }
 
+/// A call that is refused, and what is said of which field.
+async fn check(dock: &Dock, path: &str, body: Value, status: u16, field: &str, expect: &str) {
+    let (found, problem) = dock.refusal(path, &body).await;
+    let text = problem["fields"][field][0]
+        .as_str()
+        .or_else(|| problem["detail"].as_str());
+    let text = text.unwrap_or_default();
+    assert!(
+        found == status && text.contains(expect),
+        "{path} {body}: {problem}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a199_management_calls_say_what_is_wrong() {
     let dock = Dock::new(json!({"a": fake(&[], json!({}))})).await;
-    let check = async |path: &str, body: Value, status: u16, field: &str, expect: &str| {
-        let (found, problem) = dock.refusal(path, &body).await;
-        let text = problem["fields"][field][0]
-            .as_str()
-            .or_else(|| problem["detail"].as_str());
-        let text = text.unwrap_or_default();
-        assert!(
-            found == status && text.contains(expect),
-            "{path} {body}: {problem}"
-        );
-    };
-    let probe = "/api/probe";
-    check(probe, json!({"command": "x"}), 422, "name", "is missing").await;
-    check(
-        probe,
-        json!({"name": "p"}),
-        422,
-        "command",
-        "transport `stdio` needs it",
-    )
-    .await;
-    check(
-        probe,
-        json!({"name": "p", "transport": "http"}),
-        422,
-        "url",
-        "transport `http` needs it",
-    )
-    .await;
-    check(
-        probe,
-        json!({"name": "p", "command": "x", "args": "y"}),
-        422,
-        "args",
-        "must be",
-    )
-    .await;
-    check(
-        probe,
-        json!({"name": "p", "command": "x", "envs": {}}),
-        422,
-        "envs",
-        "did you mean `env`",
-    )
-    .await;
-    check(
-        probe,
-        json!({"name": "_p", "command": "x"}),
-        422,
-        "name",
-        "may not start with",
-    )
-    .await;
-    check(probe, json!([]), 422, "arguments", "must be an object").await;
-    let servers = "/api/servers";
-    check(servers, json!({}), 422, "servers", "is required").await;
-    check(servers, json!({"servers": {}}), 422, "", "no server in it").await;
-    check(
-        servers,
-        json!({"servers": {"b": {"args": []}}}),
-        422,
-        "b",
-        "`command` is required",
-    )
-    .await;
-    let contained = json!({"servers": {"b": {"command": "x", "location": "container"}}});
-    check(
-        servers,
-        contained,
-        422,
-        "b.location",
-        "containers come later",
-    )
-    .await;
-    check(
-        servers,
-        json!({"servers": {"a": {"command": "x"}}}),
-        409,
-        "",
-        "there is a server `a` already",
-    )
-    .await;
+    let (probe, servers) = ("/api/probe", "/api/servers");
+    let odd = json!({"command": "x", "location": "container"});
+    for (path, body, status, field, expect) in [
+        (probe, json!({"command": "x"}), 422, "name", "is missing"),
+        (
+            probe,
+            json!({"name": "p"}),
+            422,
+            "command",
+            "transport `stdio` needs it",
+        ),
+        (
+            probe,
+            json!({"name": "p", "transport": "http"}),
+            422,
+            "url",
+            "transport `http` needs it",
+        ),
+        (
+            probe,
+            json!({"name": "p", "command": "x", "args": "y"}),
+            422,
+            "args",
+            "must be",
+        ),
+        (
+            probe,
+            json!({"name": "p", "command": "x", "envs": {}}),
+            422,
+            "envs",
+            "did you mean `env`",
+        ),
+        (
+            probe,
+            json!({"name": "_p", "command": "x"}),
+            422,
+            "name",
+            "may not start with",
+        ),
+        (probe, json!([]), 422, "arguments", "must be an object"),
+        (servers, json!({}), 422, "servers", "is required"),
+        (servers, json!({"servers": {}}), 422, "", "no server in it"),
+        (
+            servers,
+            json!({"servers": {"b": {"args": []}}}),
+            422,
+            "b",
+            "`command` is required",
+        ),
+        (
+            servers,
+            json!({"servers": {"b": odd}}),
+            422,
+            "b.location",
+            "containers come later",
+        ),
+        (
+            servers,
+            json!({"servers": {"a": {"command": "x"}}}),
+            409,
+            "",
+            "there is a server `a` already",
+        ),
+    ] {
+        check(&dock, path, body, status, field, expect).await;
+    }
+    dock.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a199_what_is_not_there_is_named_and_a_probe_keeps_nothing() {
+    let dock = Dock::new(json!({"a": fake(&[], json!({}))})).await;
     for verb in ["restart", "stop", "test", "discover", "enable"] {
         check(
+            &dock,
             &format!("/api/servers/b/{verb}"),
             json!({}),
             404,
@@ -195,6 +199,7 @@ async fn a199_management_calls_say_what_is_wrong() {
     assert_eq!(refused(dock.client().delete("/api/servers/b").await).0, 404);
     dock.make_bot().await;
     check(
+        &dock,
         "/api/agents/bot/servers",
         json!({}),
         422,
@@ -203,6 +208,7 @@ async fn a199_management_calls_say_what_is_wrong() {
     )
     .await;
     check(
+        &dock,
         "/api/agents/bot/servers",
         json!({"name": "b"}),
         404,
@@ -217,7 +223,7 @@ async fn a199_management_calls_say_what_is_wrong() {
     // And a good one, which keeps nothing.
     let good = dock
         .post(
-            probe,
+            "/api/probe",
             &json!({"name": "p", "command": fake_server(), "args": ["tools=1"]}),
         )
         .await;

@@ -105,6 +105,8 @@ pub fn bundled() -> &'static Document {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::registry::{Category, is_lookalike};
 
@@ -165,6 +167,25 @@ mod tests {
         assert_eq!(read.dropped.len(), 4, "{:?}", read.dropped);
         assert_eq!(read.dropped[2], "none: has neither a package nor a url");
         assert_eq!(read.dropped[3], "a: is there twice");
+    }
+
+    #[test]
+    fn a2_a_list_sets_only_harmless_variables() {
+        let check = |key: &str, value: &str, is_kept: bool| {
+            let entry = json!({"name": "a", "npmPackage": "a", "env": {key: value}});
+            let text = json!({"schemaVersion": 1, "entries": [entry]}).to_string();
+            let read = Document::read(&text).unwrap();
+            assert_eq!(read.entries.len(), usize::from(is_kept), "{key}={value}");
+        };
+        check("FILE", "${workspace}/a", true);
+        check("MODE", "quiet", true);
+        check("TAKEN", "${env:AWS_SECRET_ACCESS_KEY}", false);
+        check("TAKEN", "${secret:TOKEN}", false);
+        check("PATH", "/tmp", false);
+        check("NODE_OPTIONS", "--require x", false);
+        check("https_proxy", "http://a.example", false);
+        check("A B", "x", false);
+        check("TEXT", "a\nb", false);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! One known server: its fields, what each may hold, and what people are told of it (A2, A4, A7, A12).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::find::is_lookalike;
@@ -139,6 +141,9 @@ pub struct Entry {
     /// Requirements of a Python package that it does not state itself, as `mcp<2`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
+    /// Variables it is given as they are; `${workspace}` is the folder of the agent that uses it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
     /// Headers whose values are in variables.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub header_env: Vec<Header>,
@@ -332,6 +337,9 @@ impl Entry {
                 return Some(format!("{key:?} is no name of a variable"));
             }
         }
+        if let Some(key) = self.env.iter().find_map(|(key, value)| odd(key, value)) {
+            return Some(format!("`env` can't set {key:?} to that"));
+        }
         let texts = self.args.iter().chain(&self.with).chain(&self.auth_args);
         if texts
             .into_iter()
@@ -348,6 +356,16 @@ impl Entry {
             "`{{{secret}}}` would put a secret among the arguments"
         ))
     }
+}
+
+/// The variable, where a list must not set it, or not to that: whoever wrote the list gets no variable of this machine
+/// and no secret into a server of theirs, and changes nothing about where it finds its programs.
+fn odd<'a>(key: &'a str, value: &str) -> Option<&'a str> {
+    let is_fine = is_variable(key)
+        && !crate::model::is_delicate(key)
+        && !value.replace("${workspace}", "").contains("${")
+        && !value.contains(char::is_control);
+    (!is_fine).then_some(key)
 }
 
 /// Names between braces, of small letters, digits and `-` (A4).

@@ -120,10 +120,12 @@ fn remote(entry: &Entry) -> Map<String, Value> {
 fn variables(entry: &Entry) -> Map<String, Value> {
     let required = entry.required_env_keys.iter().map(|key| (key, false));
     let optional = entry.optional_env_keys.iter().map(|key| (key, true));
-    required
+    let plain = entry.env.iter();
+    let plain = plain.map(|(key, value)| (key.clone(), value.clone().into()));
+    let references = required
         .chain(optional)
-        .map(|(key, optional)| (key.clone(), reference(key, optional).into()))
-        .collect()
+        .map(|(key, optional)| (key.clone(), reference(key, optional).into()));
+    plain.chain(references).collect()
 }
 
 fn reference(key: &str, optional: bool) -> String {
@@ -174,8 +176,10 @@ mod tests {
                 "env": {"KEY": "${secret:KEY}", "MORE": "${secret:MORE?}"}, "location": "host"}),
         );
         check(
-            json!({"name": "a", "pypiPackage": "a", "version": "1.2", "with": ["mcp<2"], "args": ["stdio"]}),
-            json!({"pypiPackage": "a", "version": "1.2", "with": ["mcp<2"], "args": ["stdio"], "location": "host"}),
+            json!({"name": "a", "pypiPackage": "a", "version": "1.2", "with": ["mcp<2"], "args": ["stdio"],
+                "env": {"FILE": "${workspace}/a"}}),
+            json!({"pypiPackage": "a", "version": "1.2", "with": ["mcp<2"], "args": ["stdio"],
+                "env": {"FILE": "${workspace}/a"}, "location": "host"}),
         );
         check(
             json!({"name": "a", "url": "https://a.example/mcp", "bearerTokenEnvVar": "TOKEN",

@@ -451,13 +451,13 @@ mod tests {
                  "environmentVariables": [
                     {"name": "KEY", "isRequired": true, "isSecret": true}, {"name": "LEVEL", "default": "info"}]}]}),
             Ok(
-                json!({"command": "npx", "args": ["-y", "@a/b@1.2.3", "start", "<target-dir>", "--mode", "<run-mode>"],
+                json!({"npmPackage": "@a/b", "version": "1.2.3", "args": ["start", "<target-dir>", "--mode", "<run-mode>"],
                 "env": {"KEY": "${secret:KEY}", "LEVEL": "${secret:LEVEL?}"}, "location": "host"}),
             ),
         );
         check(
             &json!({"name": "a/b", "packages": [{"registryType": "pypi", "identifier": "b"}]}),
-            Ok(json!({"command": "uvx", "args": ["b"], "location": "host"})),
+            Ok(json!({"pypiPackage": "b", "location": "host"})),
         );
         check(
             &json!({"name": "a/b", "remotes": [
