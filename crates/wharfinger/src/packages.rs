@@ -230,6 +230,19 @@ impl Wharf {
         of.map(|entry| entry.name.clone()).collect()
     }
 
+    /// Begins to install the package of a server, where it is one that is not there yet, and waits for nothing (A20). What
+    /// comes of it is in its report.
+    pub fn install_behind(&self, name: &str) {
+        let Ok((wanted, _)) = self.package_of(name) else {
+            return;
+        };
+        let kept = &self.0.packages.kept;
+        let there = kept.locked(&wanted).ok().flatten();
+        if !there.is_some_and(|locked| kept.is_present(&wanted, &locked.current)) {
+            drop(self.begin_install(&wanted, Installing::default()));
+        }
+    }
+
     /// Installs the package of a server, and waits for it.
     pub async fn install_server(
         &self,

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use wharfinger_testkit::fake_server;
+use wharfinger_testkit::{fake_server, wait_until};
 
 use crate::support::{Daemon, Wharf};
 
@@ -173,8 +173,8 @@ fn a16_a17_a_known_server_is_added_by_its_name_and_verified() {
     {
       "mcpServers": {
         "clock": {
-          "command": "npx",
-          "args": ["-y", "clock-mcp", "tools=2"],
+          "npmPackage": "clock-mcp",
+          "args": ["tools=2"],
           "location": "host"
         }
       }
@@ -219,8 +219,8 @@ fn a16_a17_a_known_server_is_added_by_its_name_and_verified() {
     assert_snapshot!(wharf.run(&["list"]), @"
     $ wharf list
     NAME   STATUS       TOOLS  SOURCE    COMMAND
-    clock  not started  2      settings  npx -y clock-mcp 'tools=2'
-    notes  not started  1      settings  npx -y files-mcp 'tools=1' 'name=n'
+    clock  not started  2      settings  npm:clock-mcp 'tools=2'
+    notes  not started  1      settings  npm:files-mcp 'tools=1' 'name=n'
     ");
 }
 
@@ -307,7 +307,7 @@ fn a17_a19_what_can_not_be_connected_to_is_kept_and_not_verified() {
     !   Its standard error ends with:
     !     fatal: missing BAD_API_KEY
     ! cause: the server does not start without BAD_API_KEY (WF-301)
-    ! hint: give it BAD_API_KEY; it is asked for, and kept in the vault: `wharf add --replace dead --env BAD_API_KEY -- npx -y dead-mcp 'die-before-init=3'`
+    ! hint: give it BAD_API_KEY; it is asked for, and kept in the vault: `wharf add --replace dead --env BAD_API_KEY --npm dead-mcp -- 'die-before-init=3'`
     ! hint: `wharf logs dead` shows what it wrote; `wharf add --replace dead …` corrects the entry, `wharf test dead` tries it again, `wharf remove dead` removes it
     [exit 1]
     ");
@@ -328,17 +328,22 @@ fn a17_a19_what_can_not_be_connected_to_is_kept_and_not_verified() {
     ! it runs on this machine, with your rights; a container would keep it apart, and comes later
     ! hint: `wharf test clock` connects to it
     ");
+    // It is installed in the background (A20).
+    wait_until("its package", || {
+        wharf.json(&["show", "clock"])["package"]["installed"] == true
+    });
     assert_snapshot!(wharf.run(&["list"]), @"
     $ wharf list
     NAME   STATUS                     TOOLS  SOURCE    COMMAND
-    dead   failed: it exited (code 3) before it was ready  -      settings  npx -y dead-mcp 'die-before-init=3'
-    clock  not started, not verified  -      settings  npx -y clock-mcp 'tools=2'
+    dead   failed: it exited (code 3) before it was ready  -      settings  npm:dead-mcp 'die-before-init=3'
+    clock  not started, not verified  -      settings  npm:clock-mcp 'tools=2'
     ");
     assert_snapshot!(wharf.run(&["show", "clock"]), @"
     $ wharf show clock
     name      clock
     status    not started, not verified
-    command   npx -y clock-mcp 'tools=2'
+    package   clock-mcp 1.0.0, npm, installed
+    command   npm:clock-mcp 'tools=2'
     from      [HOME]/settings.json:8
     tools     not listed yet
     ");

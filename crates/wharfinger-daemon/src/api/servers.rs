@@ -161,6 +161,10 @@ pub(crate) async fn add(
     for name in &names {
         daemon.wharf.renew_server(name.as_str()).await;
     }
+    if !new.connect {
+        let waiting = pasted.iter().filter(|server| server.entry.enabled);
+        waiting.for_each(|server| daemon.wharf.install_behind(server.entry.name.as_str()));
+    }
     let mut asking = tokio::task::JoinSet::new();
     for (index, server) in pasted
         .iter()

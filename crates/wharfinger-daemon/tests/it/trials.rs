@@ -188,7 +188,7 @@ async fn a199_what_is_not_there_is_named_and_a_probe_keeps_nothing() {
             json!({}),
             404,
             "",
-            "there is no MCP server `b`; known: a",
+            "there is no MCP server `b`, did you mean `a`? Known: a",
         )
         .await;
     }
