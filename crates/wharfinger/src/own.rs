@@ -20,7 +20,10 @@ use crate::model::{ServerName, Transport};
 use crate::packages::Installing;
 use crate::session::Session;
 use crate::waiting::on;
-use crate::wharf::Wharf;
+use crate::wharf::{Wharf, now};
+
+/// Sealed is not yet where the server looks for it.
+const FILES_LATER: &str = "the content of `credential_files` is sealed, and is not written for the server yet: that comes with containers";
 
 /// How long an agent waits for a server that it has installed or restarted.
 const CONNECT: Duration = Duration::from_secs(60);
@@ -84,13 +87,20 @@ impl Session {
         match manage::plan(install, &situation)? {
             Plan::New(mut new) => {
                 new.notes.extend(weighed?);
+                new.secrets
+                    .extend(new.files.iter().map(|file| file.value(now())));
+                if !new.files.is_empty() {
+                    new.notes.push(FILES_LATER.into());
+                }
                 self.install_new(*new).await
             }
             Plan::Attach { name, secrets, .. } => {
                 seal(&file, secrets).await?;
                 self.attach_own(&name, kind).await
             }
-            Plan::Rerun(rerun) => {
+            Plan::Rerun(mut rerun) => {
+                let files = rerun.files.iter().map(|file| file.value(now()));
+                rerun.secrets.extend(files);
                 let stored: Vec<String> = rerun
                     .secrets
                     .iter()

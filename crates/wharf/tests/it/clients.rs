@@ -428,3 +428,48 @@ fn servers_of_clients_come_over() {
     ");
     drop(daemon);
 }
+
+#[test]
+fn secrets_of_clients_go_into_the_vault() {
+    let wharf = Wharf::new();
+    let daemon = wharf.up();
+    let vscode = json!({
+        "inputs": [{"id": "key", "type": "promptString", "password": true}],
+        "servers": {"s": {
+            "command": fake_server(),
+            "args": ["tool=env"],
+            "env": {
+                "GITHUB_TOKEN": "ghp_0123456789abcdefghij",
+                "ODD": "sk-0123456789abcdefghij",
+                "PLAIN": "yes",
+                "ASKED": "${input:key}",
+            },
+        }},
+    });
+    let file = wharf.put(".vscode/mcp.json", vscode.to_string());
+    let words = ["import", ".vscode/mcp.json"];
+    assert_snapshot!(wharf.run(&[words[0], words[1], "--dry-run"]), @"
+    $ wharf import .vscode/mcp.json --dry-run
+    SERVER  FROM    WHAT       COMMAND
+    s       vscode  take over  [FAKE] tool=env
+    ! s: into the vault: GITHUB_TOKEN, ODD; needs ASKED
+    ");
+    let answer = wharf.json(&[words[0], words[1], "--yes"]);
+    let settings = fs::read_to_string(wharf.file("settings.json")).unwrap();
+    for secret in ["ghp_0123456789abcdefghij", "sk-0123456789abcdefghij"] {
+        assert!(!answer.to_string().contains(secret), "{answer}");
+        assert!(!settings.contains(secret), "{settings}");
+    }
+    assert!(settings.contains("${secret:GITHUB_TOKEN}"), "{settings}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), vscode.to_string());
+    wharf.run_with_input(&["secret", "set", "s", "ASKED"], "given");
+    let said = wharf.json(&["call", "s/env"]).to_string();
+    // What comes back is kept out of sight, and is there: an empty one would not be.
+    for expect in ["GITHUB_TOKEN", "[REDACTED]", "PLAIN", "given"] {
+        assert!(said.contains(expect), "{said}");
+    }
+    // The same again is nothing new.
+    let again = wharf.json(&[words[0], words[1], "--yes"]);
+    assert_eq!(again["plan"][0]["what"], "skip, the same as s");
+    drop(daemon);
+}

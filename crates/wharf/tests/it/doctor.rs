@@ -318,6 +318,49 @@ fn everything_was_stopped() {
 }
 
 #[test]
+fn a_key_that_is_not_set() {
+    let wharf = fresh();
+    wharf.home.write_settings(&json!({"mcpServers": {"s": {
+        "command": fake_server(), "env": {"TOKEN": "${secret:TOKEN}"}}}}));
+    let _daemon = wharf.up();
+    let found = wharf.ailment_of("s");
+    assert_eq!(found.code, "WF-502", "{found:?}");
+    assert!(found.cause.contains("TOKEN"), "{found:?}");
+    assert_eq!(found.command, "wharf secret set s TOKEN");
+    wharf.run_with_input(&["secret", "set", "s", "TOKEN"], "a-value-of-it");
+    assert_eq!(wharf.doctor_of(wharf.command(&["doctor", "s"])).1, 0);
+}
+
+#[test]
+fn a_vault_that_can_not_be_opened() {
+    let wharf = fresh();
+    let daemon = wharf.up();
+    wharf.run_with_input(&["secret", "set", "s", "TOKEN"], "a-value-of-it");
+    drop(daemon);
+    wharf.home.write("credential.key", &"x".repeat(32));
+    let daemon = wharf.up();
+    let found = wharf.ailment();
+    assert_eq!(found.code, "WF-504", "{found:?}");
+    assert!(found.fix.contains("old key"), "{found:?}");
+    drop(daemon);
+
+    let wharf = fresh();
+    let passphrase = wharf.home.write("passphrase", "correct horse");
+    let mut command = wharf.command(&["up", "--listen", "127.0.0.1:0"]);
+    command.env("WHARFINGER_PASSPHRASE_FILE", &passphrase);
+    let daemon = Daemon::start(command);
+    wharf.run_with_input(&["secret", "set", "s", "TOKEN"], "a-value-of-it");
+    assert_eq!(wharf.doctor_of(wharf.command(&["doctor"])).1, 0);
+    drop(daemon);
+    let _daemon = wharf.up();
+    let found = wharf.ailment();
+    assert_eq!(found.code, "WF-501", "{found:?}");
+    assert_eq!(found.command, "wharf secret unlock");
+    wharf.run_with_input(&["secret", "unlock"], "correct horse");
+    assert_eq!(wharf.doctor_of(wharf.command(&["doctor"])).1, 0);
+}
+
+#[test]
 fn a_database_that_is_none() {
     let wharf = fresh();
     wharf

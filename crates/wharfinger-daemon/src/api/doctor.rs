@@ -9,8 +9,9 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::{IntoParams, ToSchema};
-use wharfinger::Trial;
-use wharfinger::doctor::{Check, Daemon as Running, Facts, Finding, examine};
+use wharfinger::doctor::{Check, Daemon as Running, Facts, Finding, Vault, examine};
+use wharfinger::vault::{KeyPlace, VaultState};
+use wharfinger::{Trial, VaultReport};
 
 use super::ApiError;
 use super::problem::{Path, Query};
@@ -48,7 +49,7 @@ pub(crate) async fn doctor(
     if let Some(name) = &about.server {
         known(&daemon, name)?;
     }
-    let facts = look(Asked {
+    let mut facts = look(Asked {
         home: daemon.home.path().to_owned(),
         environment: wharf.inherited(),
         listen: daemon.listen.to_string(),
@@ -62,6 +63,7 @@ pub(crate) async fn doctor(
         runtimes: about.server.is_none(),
     })
     .await;
+    facts.vault = Some(vault(&wharf.vault()));
     let (checks, mut findings) = examine(&facts);
     // What became of a server says more than that its program is not there.
     let tried = wharf.findings();
@@ -107,6 +109,24 @@ fn known(daemon: &Daemon, name: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::unknown(daemon.wharf.no_such_server(name)))
+}
+
+fn vault(report: &VaultReport) -> Vault {
+    let state = match report.state {
+        VaultState::Absent => "absent",
+        VaultState::Unlocked => "unlocked",
+        VaultState::Locked => "locked",
+        VaultState::Foreign => "foreign",
+    };
+    let key = report.key.map(|key| match key {
+        KeyPlace::Keyring => "keyring",
+        KeyPlace::File => "file",
+        KeyPlace::Passphrase => "passphrase",
+    });
+    Vault {
+        state: state.to_owned(),
+        key: key.map(str::to_owned),
+    }
 }
 
 /// Facts of the machine are in no hurry, so they pass the redactor whole.

@@ -77,7 +77,10 @@ async fn a_server_is_asked_for_its_tools_before_add_returns() {
             .contains("/no/such/program"),
         "{added}"
     );
-    assert_eq!(servers[3], json!({ "name": "off", "tools": null }));
+    assert_eq!(
+        servers[3],
+        json!({ "name": "off", "tools": null, "verified": null })
+    );
     let list = dock.get("/api/servers").await;
     let states: Vec<&Value> = list["servers"]
         .as_array()

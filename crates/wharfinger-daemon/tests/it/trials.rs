@@ -216,10 +216,9 @@ async fn a199_what_is_not_there_is_named_and_a_probe_keeps_nothing() {
         "`b`",
     )
     .await;
-    assert_eq!(
-        refused(dock.client().delete("/api/agents/bot/servers/b").await).0,
-        404
-    );
+    let (status, problem) = refused(dock.client().delete("/api/agents/bot/servers/b").await);
+    assert_eq!(status, 409, "{problem}");
+    assert!(problem.to_string().contains("`b`"), "{problem}");
     // And a good one, which keeps nothing.
     let good = dock
         .post(

@@ -208,6 +208,10 @@ fn path(line: &str) -> Option<String> {
 /// The variables that a line asks for: all of them where it joins them, else the first; where it names none, the first
 /// that is named before or after it.
 fn keys(symptom: &Symptom, line: &str) -> Vec<String> {
+    let ours = set_by(line);
+    if !ours.is_empty() {
+        return ours;
+    }
     let mut named = variables(line);
     if named.is_empty() {
         let all = symptom.stderr.iter().map(String::as_str);
@@ -218,6 +222,13 @@ fn keys(symptom: &Symptom, line: &str) -> Vec<String> {
         named.truncate(1);
     }
     named
+}
+
+/// The keys that a line of our own names, with the commands that set them.
+fn set_by(line: &str) -> Vec<String> {
+    let commands = line.split("`wharf secret set ").skip(1);
+    let keys = commands.filter_map(|rest| rest.split('`').next()?.split(' ').nth(1));
+    keys.map(str::to_owned).collect()
 }
 
 /// Names in capitals that are those of keys and the like.

@@ -167,6 +167,13 @@ async fn a83_a103_a_credential_reaches_the_process_and_no_other_place() {
     let env = call(&session, "mcp_mine_env", json!({})).await.unwrap();
     let env: Value = serde_json::from_str(text(&env)).unwrap();
     assert_eq!(env["MY_KEY"], "[REDACTED]", "{env}");
+    // The content of a file is sealed as well (A87).
+    let files = json!([{ "path": "~/.mine/key", "content": VALUE }]);
+    let again = json!({ "type": "custom", "name": "mine", "credential_files": files });
+    let said = ask(&session, "mcp_install", again).await;
+    assert_eq!(said["success"], true, "{said}");
+    let purpose = "mcp:mine:file:~/.mine/key";
+    assert!(said.to_string().contains(purpose), "{said}");
     let config = ask(&session, "sys_get_config", json!({})).await;
     assert!(!config.to_string().contains("hunter2"), "{config}");
     let home = yard.close().await;

@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 const ROWS: usize = 77;
 
 /// Rows of the agent profile that are built, from and to.
-const BUILT: [(usize, usize); 9] = [
+const BUILT: [(usize, usize); 7] = [
     (1, 27),
     (60, 68),
     (73, 98),
     (99, 112),
     (140, 166),
-    (180, 196),
-    (199, 200),
-    (202, 234),
+    (180, 234),
     (236, 236),
 ];
 

@@ -3,6 +3,8 @@
 
 mod rerun;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use super::entry::{self, Server, servers};
@@ -69,6 +71,22 @@ pub struct SealedFile {
     pub purpose: String,
     /// Its content.
     pub content: Secret<Vec<u8>>,
+}
+
+impl SealedFile {
+    /// As it is kept (A115): with what it takes to write it again. `at` is now, in milliseconds since 1970.
+    pub fn value(&self, at: u64) -> SealedValue {
+        let value = json!({
+            "encoding": "base64",
+            "data": BASE64.encode(self.content.open()),
+            "mode": 0o600,
+            "captured_at": at,
+        });
+        SealedValue {
+            purpose: self.purpose.clone(),
+            value: Secret::new(value.to_string()),
+        }
+    }
 }
 
 /// A server to be added.

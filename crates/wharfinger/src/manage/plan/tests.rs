@@ -355,9 +355,21 @@ fn a87_a_rerun_applies_what_it_is_given() {
     );
     // It went away meanwhile.
     assert!(rerun.apply(&mut json!({})).is_err());
-    // A88: another path is another file, and what is sealed does not move.
+}
+
+#[test]
+fn a88_another_path_is_another_file_and_what_is_sealed_does_not_move() {
+    let agent = Agent::with(&json!({
+        "package": "@a/mcp-x", "credential_files": [{"path": "~/a", "content": "sealed before"}],
+    }));
     let moved = agent.rerun(&json!({"name": "x", "credential_files": [{"path": "~/c"}]}));
     assert_eq!(moved.files, []);
+    let given = json!({"name": "x", "credential_files": [{"path": "~/c", "content": "anew"}]});
+    let file = SealedFile {
+        purpose: "mcp:@a/mcp-x:file:~/c".into(),
+        content: Secret::new(b"anew".to_vec()),
+    };
+    assert_eq!(agent.rerun(&given).files, [file]);
 }
 
 #[test]
