@@ -149,7 +149,12 @@ fn is_foreign(metadata: &fs::Metadata) -> bool {
 
 /// Files that are their owner's alone, and are not.
 fn open_files(home: &Path) -> Vec<OpenFile> {
-    let private = ["environment.json", "credential.key", "wharf.sock"];
+    let private = [
+        "environment.json",
+        "credential.key",
+        "vault.json",
+        "wharf.sock",
+    ];
     let tokens = fs::read_dir(home.join("tokens"));
     let tokens = tokens
         .into_iter()

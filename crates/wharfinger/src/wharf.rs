@@ -361,7 +361,15 @@ impl Wharf {
 
     /// Of each server that is switched on, what it runs, and whether that is there.
     pub fn programs(&self) -> Vec<doctor::Program> {
-        diagnosis::programs(&self.config().servers, &self.0.inherit)
+        let config = self.config();
+        let mut programs = diagnosis::programs(&config.servers, &self.0.inherit);
+        // `npx` and `uvx` are not run where the package is installed (A61).
+        programs.retain(|program| {
+            let entry = config.server(&program.server);
+            let package = entry.and_then(|entry| self.package_report(entry));
+            program.found || !package.is_some_and(|package| package.installed && !package.managed)
+        });
+        programs
     }
 
     /// The database, for what a door keeps.

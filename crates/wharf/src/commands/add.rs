@@ -3,7 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wharfinger::config::{PastedError, pasted};
+use wharfinger::import::take_secrets;
 use wharfinger::model::expand::take;
+use wharfinger::vault::SecretNames;
 
 use super::{doctor, known, packages, read, secret};
 use crate::World;
@@ -45,6 +47,7 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
         .wait(&what, client.post("/api/servers", Some(&body)))
         .await?;
     let outcome = told(world, &value, connect);
+    warn_of_plain(world, &servers);
     if !world.ui.json && is_here {
         world.ui.say(match names.len() {
             1 => "it runs on this machine, with your rights",
@@ -52,6 +55,27 @@ pub(super) async fn run(world: &World, add: Add) -> Result<(), Failure> {
         });
     }
     outcome
+}
+
+/// Secrets that were typed into entries stand there for everybody who can read the file.
+fn warn_of_plain(world: &World, servers: &Map<String, Value>) {
+    let names = SecretNames::default();
+    for (name, entry) in servers {
+        let mut entry = entry.as_object().cloned().unwrap_or_default();
+        let moved = take_secrets(&mut entry, &names);
+        let keys: Vec<&str> = moved.iter().map(|one| one.key.as_str()).collect();
+        if keys.is_empty() {
+            continue;
+        }
+        let verb = if keys.len() == 1 { "stands" } else { "stand" };
+        world.ui.warn(&format!(
+            "{name}: {} {verb} plain in settings.json",
+            keys.join(", ")
+        ));
+        world
+            .ui
+            .hint("`wharf secret import` moves what is secret into the vault");
+    }
 }
 
 /// Says what became of new servers; a failure where one can't be connected to.

@@ -7,6 +7,7 @@ use super::{part, read};
 use crate::World;
 use crate::cli::{Install, OfPackage, Outdated, Remove, Upgrade};
 use crate::failure::{Exit, Failure};
+use crate::paths::quoted;
 use crate::ui::{count, size};
 
 #[derive(Deserialize)]
@@ -198,9 +199,11 @@ pub(super) async fn upgrade(world: &World, upgrade: &Upgrade) -> Result<(), Fail
         }
     } else {
         world.ui.say("nothing was changed");
-        world
-            .ui
-            .hint(&format!("`wharf upgrade {name} --yes` puts it in force"));
+        let to = upgrade.to.as_deref();
+        let to = to.map_or_else(String::new, |to| format!(" --to {}", quoted(to)));
+        world.ui.hint(&format!(
+            "`wharf upgrade {name}{to} --yes` puts it in force"
+        ));
     }
     Ok(())
 }

@@ -392,6 +392,8 @@ fn transport(members: &mut Members<'_>, package: Option<&Option<Package>>) -> Op
                 &place,
                 "remote servers come later; the entry is kept".into(),
             );
+            // Kept with it.
+            drop(members.variables("headers"));
             Some(Transport::Http { url })
         }
         (None, None) => {
