@@ -30,6 +30,8 @@ fn a_server_is_added_listed_and_shown() {
     assert_snapshot!(wharf.run(&words), @"
     $ wharf add one --env API_KEY=hunter2-hunter2 --prefix one_ -- [FAKE] stderr=hello
     added one, 5 tools
+    ! warning: one: API_KEY stands plain in settings.json
+    ! hint: `wharf secret import` moves what is secret into the vault
     ! it runs on this machine, with your rights
     ");
     assert_snapshot!(wharf.run(&["add", "one", "--", &fake]), @"

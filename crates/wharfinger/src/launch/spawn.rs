@@ -71,8 +71,6 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
     };
     let dir = workspace.to_string_lossy();
     let mut env = inherit.base(&entry.inherit_env);
-    // What every server has is no secret, `HOME` say: else all paths would be redacted.
-    let common: Vec<String> = env.keys().cloned().collect();
     let (mut refused, mut secrets) = (vec![], vec![]);
     let mut missing: Vec<String> = vec![];
     for (name, value) in &entry.env {
@@ -97,7 +95,6 @@ pub fn plan(request: Request<'_>) -> Option<Plan> {
         let copied = expand::variables(template).into_iter();
         secrets.extend(
             copied
-                .filter(|copy| !common.contains(copy))
                 .filter_map(|copy| inherit.host.get(&copy).cloned())
                 .map(Secret::new),
         );
