@@ -58,8 +58,12 @@ impl Pipe {
     /// The next message; none at the end.
     pub(crate) async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
-        let read = within("the next line", self.reader.read_line(&mut line)).await;
-        (read.unwrap() > 0).then(|| serde_json::from_str(&line).unwrap())
+        let read = match within("the next line", self.reader.read_line(&mut line)).await {
+            // What was written to a connection that is cut off makes its end a reset.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => 0,
+            read => read.unwrap(),
+        };
+        (read > 0).then(|| serde_json::from_str(&line).unwrap())
     }
 
     async fn ask(&mut self, message: &Value) -> Value {
