@@ -11,6 +11,19 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::UnixStream;
 
+/// A part of a path or query, of the admin API's or another's: what has a meaning there is encoded.
+pub fn part(text: &str) -> String {
+    let kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let bytes = text.bytes().map(|byte| {
+        if kept(byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    });
+    bytes.collect::<Vec<_>>().concat()
+}
+
 /// Talks to the daemon of one home. Each request is a connection of its own.
 #[derive(Clone, Debug)]
 pub struct Client {

@@ -14,6 +14,8 @@ use wharfinger::manage::fetch::{Addresses, Client, Content, Fetched, Limits, Opt
 use wharfinger::manage::{Fetch, Method};
 use wharfinger::registry::{self, Document, Found, Known, Listed};
 
+use crate::client::part;
+
 /// What is kept of a list that was fetched lies in this file of the home.
 pub(crate) const FILE: &str = "registry.json";
 /// How long a list is good for.
@@ -242,10 +244,7 @@ impl Registry {
 
     /// Asks the official registry for servers; `None` where it is not to be asked.
     pub(crate) async fn search(&self, text: &str) -> Option<Result<Found, String>> {
-        let path = format!(
-            "servers?search={}&version=latest&limit={PAGE}",
-            encoded(text)
-        );
+        let path = format!("servers?search={}&version=latest&limit={PAGE}", part(text));
         let answer = self.ask(&path).await?;
         Some(
             answer
@@ -256,7 +255,7 @@ impl Registry {
 
     /// Asks it for one, by its whole name.
     pub(crate) async fn look_up(&self, name: &str) -> Option<Result<Option<Listed>, String>> {
-        let path = format!("servers/{}/versions/latest", encoded(name));
+        let path = format!("servers/{}/versions/latest", part(name));
         let answer = self.ask(&path).await?;
         Some(match answer {
             Err(error) if error.starts_with("it answered with status 404") => Ok(None),
@@ -332,19 +331,6 @@ fn now() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// A part of a path or query.
-fn encoded(text: &str) -> String {
-    let kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    let bytes = text.bytes().map(|byte| {
-        if kept(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    });
-    bytes.collect::<Vec<_>>().concat()
 }
 
 mod url {

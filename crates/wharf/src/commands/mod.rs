@@ -33,6 +33,7 @@ mod up;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::runtime::Builder;
+use wharfinger_daemon::client::part;
 
 pub(crate) use self::add::nothing_to_run;
 use self::server::Verb;
@@ -107,19 +108,6 @@ async fn dispatch(world: &World, command: Command) -> Result<(), Failure> {
             unreachable!("these need neither home nor runtime, so `main` runs them")
         }
     }
-}
-
-/// A part of a path or query of the admin API.
-fn part(text: &str) -> String {
-    let kept = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    let bytes = text.bytes().map(|byte| {
-        if kept(byte) {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    });
-    bytes.collect::<Vec<_>>().concat()
 }
 
 /// An answer of the daemon, as the type that a command prints.

@@ -4,27 +4,15 @@ use std::collections::HashSet;
 
 use jsonc_parser::ast::{self, Object, ObjectProp};
 use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, parse_to_ast};
 use serde_json::{Map, Value};
 
 use super::edit::{Change, Wish};
 use super::{NAME, Refused, line_at, line_break};
-
-const SYNTAX: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_loose_object_property_names: false,
-    allow_trailing_commas: true,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
+use crate::model::JSON_OF_PEOPLE;
 
 fn tree(text: &str) -> Result<Option<ast::Value<'_>>, Refused> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &SYNTAX);
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &JSON_OF_PEOPLE);
     let parsed = parsed.map_err(|error| Refused::Syntax {
         line: line_at(text, error.range().start),
         message: error.kind().to_string(),

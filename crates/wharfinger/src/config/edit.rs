@@ -3,8 +3,7 @@
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
 
-use super::tree::syntax;
-use crate::model::ServerName;
+use crate::model::{JSON_OF_PEOPLE, ServerName};
 
 /// Why a text could not be edited.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,8 +128,8 @@ fn edit(
     change: impl FnOnce(&CstObject) -> Result<(), EditError>,
 ) -> Result<String, EditError> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let root =
-        CstRootNode::parse(text, syntax()).map_err(|error| EditError::Syntax(error.to_string()))?;
+    let root = CstRootNode::parse(text, &JSON_OF_PEOPLE)
+        .map_err(|error| EditError::Syntax(error.to_string()))?;
     let top = root
         .object_value_or_create()
         .ok_or(EditError::NotAnObject("the file"))?;

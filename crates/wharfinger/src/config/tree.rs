@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::{CollectOptions, parse_to_ast};
 
-use crate::model::Place;
+use crate::model::{JSON_OF_PEOPLE, Place};
 
 /// A value and where it stood.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,27 +57,16 @@ pub(super) struct SyntaxError {
     pub(super) message: String,
 }
 
-const SYNTAX: ParseOptions = ParseOptions {
-    allow_comments: true,
-    allow_loose_object_property_names: false,
-    allow_trailing_commas: true,
-    allow_missing_commas: false,
-    allow_single_quoted_strings: false,
-    allow_hexadecimal_numbers: false,
-    allow_unary_plus_numbers: false,
-    allow_bare_decimal_point_numbers: false,
-    allow_non_finite_numbers: false,
-    allow_extended_string_escapes: false,
-};
-
 /// Reads JSON with comments. An empty text is an empty object.
 pub(super) fn parse(file: &Arc<str>, text: &str) -> Result<Node, SyntaxError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = Lines::of(text);
     let parsed =
-        parse_to_ast(text, &CollectOptions::default(), &SYNTAX).map_err(|error| SyntaxError {
-            line: lines.at(error.range().start),
-            message: error.kind().to_string(),
+        parse_to_ast(text, &CollectOptions::default(), &JSON_OF_PEOPLE).map_err(|error| {
+            SyntaxError {
+                line: lines.at(error.range().start),
+                message: error.kind().to_string(),
+            }
         })?;
     Ok(match parsed.value {
         Some(value) => node(file, &lines, &value, value.range().start),
@@ -86,11 +75,6 @@ pub(super) fn parse(file: &Arc<str>, text: &str) -> Result<Node, SyntaxError> {
             place: place(file, 1),
         },
     })
-}
-
-/// The options every reader and writer of these files uses.
-pub(super) fn syntax() -> &'static ParseOptions {
-    &SYNTAX
 }
 
 fn place(file: &Arc<str>, line: usize) -> Place {

@@ -6,6 +6,7 @@ mod declared;
 mod entry;
 pub mod expand;
 mod hex;
+mod jsonc;
 mod limits;
 mod names;
 pub mod package;
@@ -22,6 +23,7 @@ pub use entry::{
     ServerEntry, Source, StartMode, StderrLevel, Transport, is_blocked, is_delicate,
 };
 pub use hex::hex;
+pub(crate) use jsonc::JSON_OF_PEOPLE;
 pub use limits::Limits;
 pub use names::{AgentName, NameError, ServerName, SessionId, ToolName, nearest};
 pub use package::{Package, PackageKind};
